@@ -617,8 +617,7 @@ def test_what_is_no_cuda_is_refused_with_what_is(statement, monkeypatch):
 OUTSIDE = {
     "#include <cub/cub.cuh>": "shuffles, shared memory or cooperative_groups",
     "#include <thrust/device_vector.h>": "shuffles, shared memory or cooperative_groups",
-    "#include <cuda/atomic>": "CUDA's own atomics",
-    "#include <cuda/std/limits>": "libcu++",
+    "#include <cuda/semaphore>": "libcu++",
     "#include <curand_kernel.h>": "draw the random numbers in Python",
     "#include <cublas_v2.h>": "outside of the kernel",
     "__device__ float f(cudaTextureObject_t t) { return tex2D<float>(t, 0, 0); }": "no textures",

@@ -31,11 +31,10 @@ _ADVICE = (
     (r"wmma$|nvcuda", "#include <mma.h>"),
     (r"(?:cub|thrust)\b", f"the emulator has no CUB and Thrust; {_LIBRARY}"),
     (r"__pipeline", "#include <cuda_pipeline.h>"),
-    (r"cuda/(?:std/)?atomic", "use CUDA's own atomics, such as atomicAdd and atomicCAS"),
     (
         r"cuda(?:/|$)",
-        "of cuda:: (libcu++) the emulator has <cuda/barrier> and <cuda/pipeline>; use CUDA's own "
-        "functions",
+        "of cuda:: (libcu++) the emulator has <cuda/atomic>, <cuda/barrier>, <cuda/pipeline> and "
+        "the basics of <cuda/std/...>; use CUDA's own functions",
     ),
     (r"tex[123]D|texCube|surf[123]D|texture|surface|cuda(?:Texture|Surface)", _TEXTURES),
     (r"curand", "draw the random numbers in Python and pass them as an array"),

@@ -153,8 +153,8 @@ def _scan(source: str) -> Iterator[_Token]:
 
 
 def standard_headers(texts: Iterable[str]) -> list[str]:
-    """Return the C++ headers that sources include: names without suffix, such as `<vector>`."""
-    include = r"^[^\S\n]*#[^\S\n]*include[^\S\n]*<([a-z_0-9]+)>"
+    """Return the C++ headers that sources include, such as `<vector>` and `<cuda/std/array>`."""
+    include = r"^[^\S\n]*#[^\S\n]*include[^\S\n]*<(?:cuda/std/)?([a-z_0-9]+)>"
     return sorted({name for text in texts for name in re.findall(include, text, re.M)})
 
 

@@ -43,8 +43,10 @@ inline bool was_last(const Cell &cell) {
 // Whether two accesses are a race if they are unordered.
 inline bool conflict(const Entry &before, const Entry &now) {
     if (before.kind == STORE || now.kind == STORE) return true;
-    if (before.kind == ATOMIC && now.kind == ATOMIC) {
-        return before.block != now.block && (before.scope == BLOCK || now.scope == BLOCK);
+    if (before.kind >= ATOMIC && now.kind >= ATOMIC) {
+        const bool writes = before.kind != VOLATILE_LOAD || now.kind != VOLATILE_LOAD;
+        const bool in_block = before.scope == BLOCK || now.scope == BLOCK;
+        return writes && before.block != now.block && in_block;
     }
     const bool writes = before.kind == ATOMIC || before.kind == VOLATILE_STORE ||
                         now.kind == ATOMIC || now.kind == VOLATILE_STORE;
@@ -321,6 +323,8 @@ inline int check_access(const Access &access) {
         if (is_shared(array) || access.kind == READ_ONLY_LOAD) {
             checked.kind = base_kind(checked.kind);
         }
+        if (access.kind == ATOMIC_LOAD) checked.kind = VOLATILE_LOAD;
+        if (access.kind == ATOMIC_STORE) checked.kind = VOLATILE_STORE;
         for (std::uint64_t word = offset / 4 * 4; word < end; word += 4) {
             const std::uint64_t from = std::max(word, offset) - word,
                                 to = std::min(end - word, std::uint64_t(4));

@@ -79,7 +79,8 @@
 // The interface of the runtime. `code` is always the return address of the calling code.
 namespace emulator {
 
-// COMPARE is an atomicCAS, READ_ONLY_LOAD an __ldg.
+// COMPARE is an atomicCAS, READ_ONLY_LOAD an __ldg. ATOMIC_LOAD and ATOMIC_STORE are those of
+// cuda::atomic, volatile accesses in all memories.
 enum Kind : std::int32_t {
     READ_ONLY_LOAD = -1,
     LOAD,
@@ -87,6 +88,8 @@ enum Kind : std::int32_t {
     ATOMIC,
     VOLATILE_LOAD,
     VOLATILE_STORE,
+    ATOMIC_LOAD,
+    ATOMIC_STORE,
     COMPARE
 };
 enum Scope : std::int32_t { BLOCK, DEVICE };

@@ -116,10 +116,15 @@ static bool watched = false;
 static bool fences = false;                          // whether any thread has called a fence
 
 inline Kind base_kind(Kind kind) {
-    return kind == VOLATILE_LOAD || kind == READ_ONLY_LOAD ? LOAD
-           : kind == VOLATILE_STORE ? STORE
-           : kind == COMPARE        ? ATOMIC
-                                    : kind;
+    switch (kind) {
+        case READ_ONLY_LOAD:
+        case VOLATILE_LOAD:
+        case ATOMIC_LOAD: return LOAD;
+        case VOLATILE_STORE:
+        case ATOMIC_STORE: return STORE;
+        case COMPARE: return ATOMIC;
+        default: return kind;
+    }
 }
 
 inline bool is_load(Kind kind) { return base_kind(kind) == LOAD; }

@@ -124,7 +124,7 @@ EMULATOR_PURE float __float_to_tf32(float x) {
 template <typename Use, int M, int N, int K, typename T, typename Layout, typename V>
 EMULATOR_INSTRUCTION void fill_fragment(fragment<Use, M, N, K, T, Layout> &f, const V &value) {
     const typename fragment<Use, M, N, K, T, Layout>::storage_element_type stored = value;
-    for (auto &element : f.x) std::memcpy(static_cast<void *>(&element), &stored, sizeof(stored));
+    for (auto &element : f.x) __builtin_memcpy(static_cast<void *>(&element), &stored, sizeof(stored));
 }
 template <typename Use, int M, int N, int K, typename T, typename Layout, typename S>
 EMULATOR_INSTRUCTION void load_matrix_sync(fragment<Use, M, N, K, T, Layout> &f, const S *matrix,
@@ -135,7 +135,7 @@ EMULATOR_INSTRUCTION void load_matrix_sync(fragment<Use, M, N, K, T, Layout> &f,
                   "the fragment and the matrix have elements of different types");
     details::visit(f, matrix, stride, f.by_columns, emulator::LOAD, EMULATOR_HERE,
                    [&](int i, const S *from) EMULATOR_UNCOVERED {
-                       std::memcpy(static_cast<void *>(&f.x[i]), from, sizeof(S));
+                       __builtin_memcpy(static_cast<void *>(&f.x[i]), from, sizeof(S));
                    });
 }
 template <int M, int N, int K, typename T>
@@ -143,7 +143,7 @@ EMULATOR_INSTRUCTION void load_matrix_sync(fragment<accumulator, M, N, K, T> &f,
                                            unsigned stride, layout_t layout) {
     details::visit(f, matrix, stride, layout == mem_col_major, emulator::LOAD, EMULATOR_HERE,
                    [&](int i, const T *from) EMULATOR_UNCOVERED {
-                       std::memcpy(static_cast<void *>(&f.x[i]), from, sizeof(T));
+                       __builtin_memcpy(static_cast<void *>(&f.x[i]), from, sizeof(T));
                    });
 }
 template <int M, int N, int K, typename T>
@@ -151,7 +151,7 @@ EMULATOR_INSTRUCTION void store_matrix_sync(T *matrix, const fragment<accumulato
                                             unsigned stride, layout_t layout) {
     details::visit(f, matrix, stride, layout == mem_col_major, emulator::STORE, EMULATOR_HERE,
                    [&](int i, T *to) EMULATOR_UNCOVERED {
-                       std::memcpy(static_cast<void *>(to), &f.x[i], sizeof(T));
+                       __builtin_memcpy(static_cast<void *>(to), &f.x[i], sizeof(T));
                    });
 }
 
@@ -184,7 +184,7 @@ EMULATOR_INSTRUCTION void mma_sync(fragment<accumulator, M, N, K, D> &d,
     for (int i = 0; i < d.num_elements; ++i) {
         const D sum = details::summed(details::number_of(c.x[i]), tiles->a[d.index(i) / N],
                                       tiles->b[d.index(i) % N], Sum(), saturates);
-        std::memcpy(static_cast<void *>(&d.x[i]), &sum, sizeof(D));
+        __builtin_memcpy(static_cast<void *>(&d.x[i]), &sum, sizeof(D));
     }
     emulator::exchange(~0u, 0, -1, false, nullptr, EMULATOR_HERE);
 }
