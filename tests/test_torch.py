@@ -232,8 +232,8 @@ def test_a_changed_sparse_tensor_is_converted_again():
 
 
 def test_the_example_of_the_docs_learns_the_same_from_pygs_layers():
-    """As in docs/training.md, only the line with GCNConv differs."""
-    text = (Path(__file__).parents[1] / "docs/training.md").read_text("utf-8")
+    """As in docs/pytorch.md, only the line with GCNConv differs."""
+    text = (Path(__file__).parents[1] / "docs" / "pytorch.md").read_text("utf-8")
     code = re.search(r"```python\n(import torch.*?)```", text, re.DOTALL)[1]
     line = re.search(r"from accelviz.torch import GCNConv  # was: (.*)", code)
     ours, theirs = {}, {}

@@ -189,7 +189,7 @@ class Layer:
         if type(edge_index) is SplitGraph:
             problem = "a SplitGraph, and this call needs PyTorch Geometric's code"
             expected = (
-                "an edge_index; or a call that accelviz's operations cover (docs/training.md)"
+                "an edge_index; or a call that accelviz's operations cover (docs/pytorch.md)"
             )
             raise ArgumentError("edge_index", problem, expected)
         if self._operators is not operators:

@@ -1,4 +1,4 @@
-"""Tables of training steps in docs/training.md and docs/reproduction.md."""
+"""Tables of training steps in docs/training.md, pytorch.md and reproduction.md."""
 
 from __future__ import annotations
 
@@ -142,6 +142,7 @@ def by_part(cases: pd.DataFrame) -> str:
 
 
 PAGES = [
-    Page("training.md", {"training-steps": steps, "torch-training": torch_training}),
+    Page("training.md", {"training-steps": steps}),
+    Page("pytorch.md", {"torch-training": torch_training}),
     Page("reproduction.md", {"gnnadvisor-steps": gnnadvisor}),
 ]
