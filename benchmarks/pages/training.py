@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from benchmarks.pages.document import Page, Parts, Results, machine, table
+from benchmarks.pages.document import Page, Parts, Results, format_ratio, machine, table
 
 #: PyTorch Geometric's two forms of edges; `edge_index` is its default.
 PYG = ["edge_index", "csr"]
@@ -64,6 +64,8 @@ def gnnadvisor(results: Results) -> str:
     return table(columns, rows)
 
 
+#: Networks of torch-training-gpu.csv, in the order of the tables.
+NETWORKS = ("GCN", "SAGE", "SAGE-MAX", "GIN", "GAT", "GATV2", "AGNN")
 #: Columns that name a case of torch-training-gpu.csv; `part` is a part of its time.
 CASE = ["command", "graph", "model", "part"]
 
@@ -103,18 +105,9 @@ def torch_training(results: Results) -> Parts:
         return ""
     cases = fastest_forms(recorded)
     parts = [f"{machine(recorded)} Milliseconds, medians; each library in its fastest form."]
-    steps = cases[cases["command"] == "steps"].set_index(["graph", "model"]).sort_values("faster")
-    for mode in ("captured", "compiled"):
-        ratios = cases[cases["command"] == mode].set_index(["graph", "model"])["faster"]
-        steps[mode] = ratios.reindex(steps.index)
-    columns = [
-        *(("graph", "{graph}"), ("network", "{model}"), ("PyG", "{pyg:.2f}")),
-        *(("in form", "{pyg_form}"), ("ours", "{ours:.2f}"), ("in form", "{form}")),
-        *(("times as fast", "{faster:ratio}"), ("in PyG's form", "{same_faster:ratio}")),
-        *(("captured", "{captured:ratio}"), ("compiled", "{compiled:ratio}")),
-    ]
-    parts.append(f"A training step: the worst {min(12, len(steps))} of {len(steps)} cases.")
-    parts.append(table(columns, steps.head(12)))
+    for command, title in STEPS.items():
+        if (selected := cases[cases["command"] == command]).size:
+            parts += [title, by_network(selected)]
     titles = {
         ("host",): "One layer on Cora: the host's time.",
         ("minibatch", "graphs", "changing"): "A training step with a new batch in each step.",
@@ -124,6 +117,25 @@ def torch_training(results: Results) -> Parts:
         if (selected := cases[cases["command"].isin(commands)]).size:
             parts += [title, by_part(selected)]
     return parts
+
+
+#: Tables of training steps, by command.
+STEPS = {
+    "steps": "Training steps in a plain loop: times as fast as PyTorch Geometric (our milliseconds).",
+    "captured": "The same, captured as a CUDA graph.",
+    "compiled": "The same, compiled by `torch.compile`.",
+}
+
+
+def by_network(cases: pd.DataFrame) -> str:
+    """Return a table with a row per graph, smallest first, and a column per network."""
+    cases = cases.sort_values("edges", kind="stable")
+    lines = {graph: {"graph": graph} for graph in cases["graph"]}
+    for case in cases.itertuples():
+        lines[case.graph][case.model] = f"{format_ratio(case.faster)} ({case.ours:.2f})"
+    models = [name for name in NETWORKS if name in {*cases["model"]}]
+    rows = [dict.fromkeys(models, "–") | line for line in lines.values()]
+    return table([("graph", "{graph}"), *((name, f"{{{name}}}") for name in models)], rows)
 
 
 def by_part(cases: pd.DataFrame) -> str:
