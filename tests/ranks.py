@@ -42,6 +42,11 @@ def layers_of(model):
             ours.GATConv(8, CLASSES, concat=False),
         ),
         "gatv2": lambda: (ours.GATv2Conv(WIDTH, 4, heads=2), ours.GATv2Conv(8, CLASSES)),
+        "dropout": lambda: (
+            ours.GATConv(WIDTH, 4, heads=2, dropout=0.5),
+            nn.Dropout(0.5),
+            ours.GATConv(8, CLASSES, dropout=0.5),
+        ),
         "agnn": lambda: (nn.Linear(WIDTH, 8), ours.AGNNConv(), nn.Linear(8, CLASSES)),
         "transformer": lambda: (
             ours.TransformerConv(WIDTH, 4, heads=2),
@@ -61,7 +66,7 @@ class Net(nn.Module):
     def forward(self, x, graph):
         for number, layer in enumerate(self.layers):
             x = x.relu() if number else x
-            x = layer(x) if isinstance(layer, nn.Linear) else layer(x, graph)
+            x = layer(x) if isinstance(layer, nn.Linear | nn.Dropout) else layer(x, graph)
         return x
 
 
@@ -114,6 +119,21 @@ def trained(model, steps=4, halo=False, split=None, path=None, kill_at=None):
     return {"losses": losses, "net": net.state_dict(), "scores": scores}
 
 
+def star():
+    """Train on edges into one node, which leave ranks without a node; as `trained`."""
+    edge_index = torch.stack([torch.arange(9), torch.full((9,), 4)])
+    graph = SplitGraph(edge_index, 9, **CPU)
+    torch.manual_seed(0)
+    layer, x = ours.GATConv(3, 2), torch.linspace(-1, 1, 27).view(9, 3)[graph.nodes]
+    step = TrainingStep(
+        *(graph, layer, torch.optim.SGD(layer.parameters(), 0.1)),
+        lambda: layer(x, graph).square().sum(),
+    )
+    losses = [float(step()) for _ in range(3)]
+    scores = graph.collect(layer(x, graph))
+    return {"losses": losses, "net": layer.state_dict(), "scores": scores}
+
+
 def models(folder, *names):
     """Train models, one twice, some with the halo fetched before, one on splits."""
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -121,6 +141,8 @@ def models(folder, *names):
     for model in (name for name in names if name in ("gcn", "gat", "gatv2", "sage")):
         results[f"{model}, halo"] = trained(model, halo=True)
     results["again"] = trained("gat")
+    results["dropout"], results["dropout again"] = trained("dropout"), trained("dropout")
+    results["uneven"] = star()
     for by in ("metis", "rows"):
         divided = many_gpus.split(load_nodes("cora").graph, size, by=by)
         results[by] = trained("gcn", split=divided)
@@ -143,6 +165,20 @@ def documented(folder):
     names = {}
     exec(compile(code, "train.py", "exec"), names)
     torch.save(names["losses"], folder / f"documented {names['graph'].rank}.pt")
+
+
+def chosen(folder):
+    """Train on one of the ranks; the others are idle."""
+    edge_index, n_nodes, _, x, _ = edges_of_cora()
+    graph = SplitGraph(edge_index, n_nodes, devices=1, **CPU)
+    results = {"idle": graph.is_idle, "rank": graph.rank}
+    if not graph.is_idle:
+        torch.manual_seed(0)
+        layer = ours.GCNConv(WIDTH, 4)
+        results["scores"] = layer(x, graph).detach()
+        results["expected"] = layer(x, edge_index).detach()
+        results["size"] = graph.size
+    torch.save(results, folder / f"chosen {results['rank']}.pt")
 
 
 def refused(folder):

@@ -335,7 +335,7 @@ def test_the_search_finds_a_valley_and_says_what_it_tried():
     [
         (lambda: many_gpus.split(graph_of_degrees([1, 2], 5)), "2 x 5 is not square"),
         (lambda: many_gpus.split(MIXED, 0), "devices: got 0"),
-        (lambda: many_gpus.split(MIXED, 9), "devices: got 9"),
+        (lambda: many_gpus.plan(many_gpus.split(MIXED, 9)), "devices: got 9"),
         (lambda: many_gpus.split(MIXED, 2, by="luck"), "by: got 'luck'"),
         (lambda: many_gpus.split(MIXED, 2, by=[0, 500, 3]), "never falling"),
         (lambda: many_gpus.split(MIXED, 2, by="metis", order="rabbit"), "METIS has its own"),

@@ -61,7 +61,7 @@ def two(tmp_path_factory):
     """The folder with the results of two ranks."""
     folder = tmp_path_factory.mktemp("two")
     run = torchrun(
-        2, folder, ",".join(["models", *ranks.MODELS]), "refused", "sampled", "documented"
+        2, folder, ",".join(["models", *ranks.MODELS]), "refused", "sampled", "chosen", "documented"
     )
     assert run.returncode == 0, run.stderr
     return folder
@@ -77,6 +77,9 @@ def check_models(by_rank, alone):
             assert_equal_within_rounding(result, alone[model])
     for key, parameter in by_rank[0]["gat"]["net"].items():
         assert torch.equal(parameter, by_rank[0]["again"]["net"][key]), key
+    assert by_rank[0]["dropout"]["losses"] == by_rank[1]["dropout again"]["losses"]
+    assert by_rank[0]["dropout"]["losses"][0] != pytest.approx(alone["gat"]["losses"][0], rel=1e-3)
+    assert_equal_within_rounding(by_rank[0]["uneven"], ranks.star())
     without_additions = ranks.trained("gcn", split=ranks.load_nodes("cora").graph)
     for by in ("metis", "rows"):
         assert_equal_within_rounding(by_rank[0][by], without_additions)
@@ -109,6 +112,12 @@ def test_a_killed_rank_ends_all_and_torchrun_resumes_from_the_checkpoint(tmp_pat
     assert state["steps"] == 6
     longer = ranks.trained("gcn", 8, path=tmp_path / "state.pt")  # one process resumes
     assert longer["losses"] == pytest.approx(ranks.trained("gcn", 8)["losses"][6:], rel=2e-6)
+
+
+def test_one_of_two_ranks_may_have_all_nodes(two):
+    first, second = results(two, "chosen", 2)
+    assert (first["idle"], first["size"], second["idle"]) == (False, 1, True)
+    np.testing.assert_allclose(first["scores"], first["expected"], atol=1e-5)
 
 
 def test_wrong_calls_are_refused_on_all_ranks(two):
@@ -150,6 +159,7 @@ def test_errors_of_one_process():
         (lambda: SplitGraph(torch.tensor([[0], [5]]), 5, device="cpu"), "nodes 0 to 5"),
         (lambda: SplitGraph(torch.tensor([[0], [1]]), device="cpu"), "n_nodes: missing"),
         (lambda: SplitGraph("cora", 5, device="cpu"), "n_nodes: for a graph that has its own"),
+        (lambda: SplitGraph("cora", devices=2, device="cpu"), "devices: got 2.*1 to 1"),
         (lambda: SplitGraph(sparse.eye_array(2, 3), device="cpu"), "graph: 2 x 3"),
         (
             lambda: SplitGraph(torch.tensor([[0], [1]]), 2, torch.ones(3), device="cpu"),

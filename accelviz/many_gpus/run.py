@@ -18,7 +18,7 @@ from accelviz.many_gpus.peers import Peers, usable_gpus
 from accelviz.many_gpus.process import this_process
 from accelviz.many_gpus.program import SplitProgram
 from accelviz.many_gpus.published import mgg
-from accelviz.many_gpus.split import Split, split
+from accelviz.many_gpus.split import MAX_DEVICES, Split, split
 from accelviz.many_gpus.symmetric import Symmetric
 
 #: The largest seed of the emulator.
@@ -64,6 +64,7 @@ def plan(split: Split, n_cols: int = 64, scheme: str = "halo", **parameters: Any
 asynchronous=True, get=warp: 2 launches)
     """
     checked_type("split", split, Split, "what many_gpus.split returns")
+    checked_integer("devices", split.n_devices, MAX_DEVICES)
     n_cols = checked_integer("n_cols", n_cols, error=ArgumentError)
     make = SCHEMES[checked_choice("scheme", scheme, SCHEMES)]
     try:

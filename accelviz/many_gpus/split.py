@@ -66,7 +66,7 @@ def edge_ranges(row_pointers: Longs, n_devices: int) -> Longs:
     if row_pointers.ndim != 1 or not row_pointers.size or row_pointers.dtype.kind not in "iu":
         problem = f"shape {row_pointers.shape}, dtype {row_pointers.dtype}"
         raise PartitionError("row_pointers", problem, "integers: Graph.row_pointers")
-    n_devices = checked_integer("n_devices", n_devices, MAX_DEVICES)
+    n_devices = checked_integer("n_devices", n_devices)
     edges = int(row_pointers[-1])
     bounds, share = np.zeros(n_devices + 1, np.int64), -(-edges // n_devices)
     for device in range(1, n_devices):
@@ -248,7 +248,7 @@ def split(graph: Any, devices: int = 2, *, by: Any = "edges", order: Any = None)
     graph : Graph, or anything `load_graph` takes
         A square graph, because rows of X and of Y have the same owner.
     devices : int
-        Number of devices, 1 to 8.
+        Number of devices; programs (`plan`) are for at most 8.
     by : {"edges", "rows", "metis"} or array of int, shape (devices + 1,)
         "edges": ranges with about the same number of edges (Algorithm 3, `edge_ranges`). "rows":
         ranges with the same number of rows. "metis": METIS' parts, with few remote edges (requires
@@ -281,7 +281,7 @@ def split(graph: Any, devices: int = 2, *, by: Any = "edges", order: Any = None)
     if graph.shape[0] != graph.shape[1]:
         problem = f"{graph.shape[0]} x {graph.shape[1]} is not square"
         raise GraphError("graph", problem, "as many rows as columns: both are dealt out alike")
-    devices = checked_integer("devices", devices, MAX_DEVICES)
+    devices = checked_integer("devices", devices)
     clock = Stopwatch()
     how, permutation, nonzeros, bounds = str(by), None, None, None
     with clock.step("order"):

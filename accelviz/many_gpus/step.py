@@ -44,13 +44,21 @@ class StepPrediction:
         """Time on one device divided by the time on all."""
         return self.one_gpu / self.seconds
 
+    @property
+    def choice(self) -> int:
+        """The faster number of devices: all, or one."""
+        return self.devices if self.speedup > 1 else 1
+
     def __str__(self) -> str:
         """Return the decision and its reason."""
-        choice = f"{self.devices} devices" if self.speedup > 1 else "1 device"
+        plural = "s" if self.choice > 1 else ""
+        one, several, compute, exchange = (
+            f"{1e3 * seconds:.3g}"
+            for seconds in (self.one_gpu, self.seconds, self.compute, self.exchange)
+        )
         return (
-            f"{choice}: a step takes {1e3 * self.seconds:.3g} ms on {self.devices} devices "
-            f"({1e3 * self.compute:.3g} computing, {1e3 * self.exchange:.3g} exchanging), "
-            f"{1e3 * self.one_gpu:.3g} ms on one"
+            f"{self.choice} device{plural}: a step takes {several} ms on {self.devices} devices "
+            f"({compute} computing, {exchange} exchanging), {one} ms on one"
         )
 
 

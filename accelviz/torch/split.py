@@ -44,6 +44,9 @@ class SplitGraph:
         Number of nodes; required for an `edge_index`.
     weight : tensor, shape (E,), optional
         `edge_weight` of `GCNConv`, for an `edge_index`; other layers refuse it.
+    devices : int, optional
+        Number of ranks that get nodes, by default all, such as `predict_step(...).choice`. The
+        others are idle, and may end.
     device : str or torch.device, optional
         By default the GPU of this rank, or the CPU without a GPU.
     group : ProcessGroup, optional
@@ -52,6 +55,9 @@ class SplitGraph:
     Attributes
     ----------
     rank, size : int
+        Number of this rank, and of ranks with nodes.
+    is_idle : bool
+        Whether this rank has no part in the graph; it then has no further attributes.
     device : torch.device
     nodes : tensor of int64, shape (n_own,)
         The caller's numbers of this rank's nodes: `x[graph.nodes]` are their rows.
@@ -91,6 +97,7 @@ class SplitGraph:
         n_nodes: int | None = None,
         weight: Any = None,
         *,
+        devices: int | None = None,
         device: Any = None,
         group: Any = None,
     ) -> None:
@@ -100,6 +107,11 @@ class SplitGraph:
         self.size, self.rank, self.group = 1, 0, group
         if _join(self.device):
             self.size, self.rank = distributed.get_world_size(group), distributed.get_rank(group)
+        if devices is not None:
+            self._use_first(devices)
+        self.is_idle = self.rank >= self.size
+        if self.is_idle:
+            return
         order = None
         if isinstance(graph, torch.Tensor):
             check_edge_index(graph)
@@ -121,6 +133,14 @@ class SplitGraph:
         halo = self._number_sources(source, target, first, stop)
         self._exchange_numbers(halo, first)
         self._cached: dict[Any, Any] = {}
+
+    def _use_first(self, devices: int) -> None:
+        """Let the first ranks have all nodes."""
+        devices = checked_integer("devices", devices, self.size, error=ArgumentError)
+        if devices < self.size:
+            if self.group is not None:
+                raise ArgumentError("devices", f"{devices} ranks of a group", "all, or no group")
+            self.group, self.size = distributed.new_group(range(devices)), devices
 
     def _of_edge_index(self, edge_index: Any, n_nodes: int, weight: Any) -> tuple[Any, ...]:
         """Set `bounds`; return sources, targets and weights of own edges, and all edges' number."""
