@@ -97,6 +97,21 @@ def test_a_mistake_has_status_1_its_line_and_advice(folder):
     assert advice.startswith("What to do: write it first, and put __syncthreads()")
 
 
+def test_threads_that_store_the_same_value_are_a_note_with_status_0(folder):
+    code = "__global__ void k(int *X) {\n    X[0] = 1;\n}\n"
+    words = ("-", "--grid", 1, "--block", 64, "out:int32:1")
+    status, output, errors = check(folder, *words, source=code)
+    note = "kernel.cu:2: note: k: several threads store the same value in X, and one of them wins"
+    assert (status, errors) == (0, "")
+    assert output.startswith(f"{note}. [same-value]\nWhat to do: ")
+    assert output.endswith("-: no mistake: k, 1 block of 64 threads\n")
+    status, output, _ = check(folder, *words, "--format", "github", source=code)
+    assert (status, output[:35]) == (0, "::notice file=kernel.cu,line=2,titl")
+    status, output, _ = check(folder, *words, "--format", "sarif", source=code)
+    (result,) = json.loads(output)["runs"][0]["results"]
+    assert (status, result["level"], result["ruleId"]) == (0, "note", "same-value")
+
+
 def test_standard_input(folder):
     words = ("-", "--grid", 2, "--block", 64, *ADDED)
     assert check(folder, *words, "n=100", source=ADD)[0] == 0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from accelviz import emulate
+from accelviz.emulator import trace_kernel
 from accelviz.errors import KernelError
 from tests.compilers import needs_compiler
 from tests.kernels import source
@@ -135,6 +136,98 @@ def test_a_compare_and_swap_with_an_old_value_is_wrong_or_never_ends(which, warp
 def test_a_compare_and_swap_with_the_new_value_is_right(which, warps, seed):
     result, n = compared("right", which, warps, seed)
     assert result == n
+
+
+REWRITES = source("rewrites")
+
+
+def rewritten(kernel, which, warps, seed):
+    """Call a kernel of rewrites.cu."""
+    X, Y = np.ones(32 * warps, np.float32), np.zeros(32 * warps, np.float32)
+    arguments = X, Y, np.zeros(1, np.int32), which
+    emulate(REWRITES, 1, 32 * warps, *arguments, kernel=kernel, seed=seed)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("warps", [1, 2, 8])
+@pytest.mark.parametrize("which", range(8))
+def test_threads_of_a_block_may_store_the_same_value(which, warps, seed):
+    with pytest.warns(UserWarning, match=r"same, kernel.cu:\d+: several threads .* the same value"):
+        rewritten("same", which, warps, seed)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("warps", [1, 2, 8])
+@pytest.mark.parametrize("which", range(10))
+def test_different_values_in_one_place_are_a_race(which, warps, seed):
+    line = REWRITES[: REWRITES.rindex(f"case {which}:")].count("\n") + 1
+    with pytest.raises(KernelError, match=rf"kernel.cu:{line}: a race: thread \d+"):
+        rewritten("different", which, warps, seed)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_blocks_may_store_the_same_value_and_a_run_lists_it(seed):
+    code = "__global__ void told(int *changed) { if (threadIdx.x > 2) *changed = V; }"
+    changed = np.zeros(1, np.int32)
+    with pytest.warns(UserWarning, match="store the same value in changed"):
+        outputs = emulate(code, 5, 32, changed, defines={"V": 1}, seed=seed)
+    assert changed[0] == 1
+    (note,) = outputs.notes
+    assert note.argument == "told, kernel.cu:1"
+    assert note.mistake == "same-value"
+    with pytest.raises(KernelError, match="a race: thread"):
+        emulate(code, 5, 32, changed, defines={"V": "blockIdx.x"}, seed=seed)
+    assert emulate(code, 1, 4, changed, defines={"V": 1}).notes == ()
+
+
+def test_a_traced_kernel_may_store_the_same_value_and_no_other():
+    code = "__global__ void told(int *changed) { *changed = V; }"
+    changed = np.zeros(1, np.int32)
+    assert len(trace_kernel(code, 1, 64, changed, defines={"V": 1})) == 64
+    with pytest.raises(KernelError, match="a race"):
+        trace_kernel(code, 1, 64, changed, defines={"V": "threadIdx.x"})
+
+
+PACKED = source("packed")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("warps", [1, 2, 8])
+@pytest.mark.parametrize("which", range(5))
+def test_threads_that_write_the_two_halves_of_a_word_are_apart(which, warps, seed):
+    n = 32 * warps
+    Y = np.zeros(n, np.float16)
+    emulate(PACKED, 1, n, Y, which, kernel="packed", seed=seed)
+    assert np.array_equal(Y, np.arange(n))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("warps", [1, 2, 8])
+@pytest.mark.parametrize("which", range(5))
+def test_threads_that_write_the_same_half_of_a_word_race(which, warps, seed):
+    Y = np.zeros(32 * warps, np.float16)
+    with pytest.raises(KernelError, match="a race: thread"):
+        emulate(PACKED, 1, 32 * warps, Y, which, kernel="torn", seed=seed)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("warps", [1, 2, 8])
+@pytest.mark.parametrize("many", [0, 1])
+def test_a_volatile_flag_in_shared_memory_needs_a_fence(many, warps, seed):
+    n = 32 * warps
+    Y = np.zeros(n, np.int32)
+    emulate(PACKED, 1, n, Y, many, kernel="fenced", seed=seed)
+    assert np.array_equal(np.flatnonzero(Y), range(1 if many else n - 1, n))
+    assert Y[-1] == 7
+    with pytest.raises(KernelError, match="a race: thread"):
+        emulate(PACKED, 1, n, Y, many, kernel="unfenced", seed=seed)
+
+
+@pytest.mark.parametrize("warps", [1, 2, 8])
+def test_a_flag_of_one_block_orders_nothing_for_another(warps):
+    Y, data = np.zeros(32 * warps, np.int32), np.zeros(1, np.int32)
+    with pytest.raises(KernelError, match=r"reads data\[0\]"):
+        emulate(PACKED, 2, 32 * warps, Y, data, kernel="other_block")
 
 
 LOCALS = source("locals")

@@ -163,7 +163,7 @@ PLANTED = {
         r"kernel.cu:4; nothing says which comes first",
     ),
     "two blocks write one element": (
-        "Y[threadIdx.x] = X[threadIdx.x];",
+        "Y[threadIdx.x] = X[threadIdx.x] + blockIdx.x;",
         r"a race: thread 0 of block 1 writes Y\[0\].*thread 0 of block 0 writes it",
         {"grid": 2},
     ),

@@ -30,6 +30,23 @@ if TYPE_CHECKING:
 _LAUNCHERS = {"cuda": "accelviz.devices.cuda.launch"}
 
 
+class Outputs(dict[str, npt.NDArray[Any]]):
+    """Arrays by name, with notes on the run.
+
+    Attributes
+    ----------
+    notes : tuple of KernelError
+        What is no mistake and may not be meant: several threads have stored the same value in one
+        place. Their attributes `argument` and `problem` are the place and the sentence.
+    """
+
+    def __init__(
+        self, arrays: Mapping[str, npt.NDArray[Any]], notes: tuple[KernelError, ...] = ()
+    ) -> None:
+        super().__init__(arrays)
+        self.notes = notes
+
+
 def emulate(
     source: str | Path,
     grid: int | tuple[int, ...],
@@ -45,7 +62,7 @@ def emulate(
     seed: int = 0,
     timeout: float = 60.0,
     **named: Any,
-) -> dict[str, npt.NDArray[Any]]:
+) -> Outputs:
     """Run a CUDA kernel of your own on this machine's processor, and report its mistakes.
 
     Parameters
@@ -84,9 +101,10 @@ def emulate(
 
     Returns
     -------
-    dict of str to array
-        The arrays that the kernel may write, by parameter name, and the arrays of `__device__`
-        variables in `symbols`.
+    Outputs
+        A dict of the arrays that the kernel may write, by parameter name, and the arrays of
+        `__device__` variables in `symbols`. Its attribute `notes` has what is no mistake and may
+        not be meant, each of which is a warning, too.
 
     Raises
     ------
@@ -120,8 +138,11 @@ def emulate(
         raise ArgumentError("unwritten", ", ".join(sorted(unknown)), expected)
     if emulated:
         _warn_of_excluded_code(call)
-        return call.run(unwritten, seed=seed, timeout=float(timeout))
-    results: dict[str, npt.NDArray[Any]]
+        outputs = call.run(unwritten, seed=seed, timeout=float(timeout))
+        for note in outputs.notes:
+            warnings.warn(str(note), stacklevel=2)
+        return outputs
+    results: Outputs
     results = importlib.import_module(_LAUNCHERS[device]).run_kernel(call)
     return results
 
@@ -166,7 +187,7 @@ def trace_kernel(
     _warn_of_excluded_code(call)
     library, memory = call.library, call.memory()
     assert library is not None
-    options: dict[str, Any] = {"traced": True, "timeout": float(timeout)}
+    options: dict[str, Any] = {"traced": True, "timeout": float(timeout), "same_values": True}
     answer, known, _ = library.run(call.launch, [*call.arguments], memory, **options)
     if not to_the_mistake:
         library.raise_problem(answer, known, options)
@@ -221,13 +242,13 @@ class KernelCall:
 
     def run(
         self, unwritten: Collection[str] = (), *, seed: int = 0, timeout: float = 60.0
-    ) -> dict[str, npt.NDArray[Any]]:
+    ) -> Outputs:
         """Run the call in the emulator, checked, and write arrays in place; see `emulate`."""
         library, memory = self.library, self.memory(unwritten)
         assert library is not None
-        options: dict[str, Any] = {"seed": seed, "timeout": timeout}
+        options: dict[str, Any] = {"seed": seed, "timeout": timeout, "same_values": True}
         try:
-            library.run_checked(self.launch, [*self.arguments], memory, **options)
+            ran = library.run_checked(self.launch, [*self.arguments], memory, **options)
         finally:
             for name in self.outputs():
                 known = memory.array(name)
@@ -235,12 +256,13 @@ class KernelCall:
                 self.arguments[name][...] = known.data
             for name, array in library.device_variables(self.symbols).items():
                 array[...] = memory.symbols[name].data
-        return self.results()
+        return self.results(library.notes(*ran))
 
-    def results(self) -> dict[str, npt.NDArray[Any]]:
+    def results(self, notes: tuple[KernelError, ...] = ()) -> Outputs:
         """Return the outputs, and the arrays of `__device__` variables, by name."""
         variables = self.library.device_variables(self.symbols) if self.library else {}
-        return {name: self.arguments[name] for name in self.outputs()} | variables
+        outputs = {name: self.arguments[name] for name in self.outputs()}
+        return Outputs(outputs | variables, notes)
 
     def outputs(self) -> list[str]:
         """Return the names of arrays that the kernel may write; all arrays if not compiled."""

@@ -108,6 +108,7 @@ def run(options: argparse.Namespace, version: str) -> tuple[str, int]:
     if not options.timeout > 0:
         raise ArgumentError("--timeout", f"got {options.timeout}", "seconds, more than 0")
     path, error, note, summary, printed = options.source, None, "", "", io.StringIO()
+    accepted: list[Mistake] = []
     try:
         with contextlib.redirect_stdout(printed):
             call, unwritten, files = _call(options)
@@ -119,19 +120,24 @@ def run(options: argparse.Namespace, version: str) -> tuple[str, int]:
         parts = argument_error.argument, argument_error.problem, argument_error.expected
         raise ArgumentError(*map(_options_named, parts)) from argument_error
     else:
+        accepted = [Mistake.of(one, path) for one in results.notes]
         for name, file in files.items():
             _save(file, results[name])
     mistake = Mistake.of(error, path) if error else None
     if options.format == "text":
         notes = f"{'kernel.cu' if path == '-' else path}: note: {note}\n" if note else ""
+        notes += "".join(f"{one.text('note')}\n" for one in accepted)
         report = mistake.text() if mistake else f"{path}: no mistake: {summary}"
         return f"{printed.getvalue()}{notes}{report}", int(error is not None)
     print(printed.getvalue(), end="", file=sys.stderr)
     if options.format == "sarif":
-        return json.dumps(_sarif(mistake, note, version), indent=2), int(error is not None)
+        return json.dumps(_sarif(mistake, accepted, note, version), indent=2), int(
+            error is not None
+        )
     warning = f"::warning file={_property(path)}::{_escaped(note)}" if note else ""
-    annotation = mistake.annotation() if mistake else ""
-    return "\n".join(filter(None, (warning, annotation))), int(error is not None)
+    annotations = [one.annotation("notice") for one in accepted]
+    annotations += [mistake.annotation()] if mistake else []
+    return "\n".join(filter(None, (warning, *annotations))), int(error is not None)
 
 
 class Mistake(NamedTuple):
@@ -164,10 +170,10 @@ class Mistake(NamedTuple):
         advice = _options_named(error.expected.rstrip("."))
         return cls(rule, file.as_posix(), line, code, _options_named(problem), advice)
 
-    def text(self) -> str:
+    def text(self, level: str = "error") -> str:
         """Return the mistake as compilers print errors, with the source line and advice."""
         position = f"{self.path}:{self.line}" if self.line else self.path
-        lines = [f"{position}: error: {self.problem}. [{self.rule}]"]
+        lines = [f"{position}: {level}: {self.problem}. [{self.rule}]"]
         lines += [f"    {self.code}"] if self.code else []
         return "\n".join([*lines, *([f"What to do: {self.advice}."] if self.advice else [])])
 
@@ -175,11 +181,11 @@ class Mistake(NamedTuple):
         """Return the problem and the advice in one line."""
         return f"{self.problem}." + (f" What to do: {self.advice}." if self.advice else "")
 
-    def annotation(self) -> str:
+    def annotation(self, level: str = "error") -> str:
         """Return GitHub's workflow command that shows the mistake beside its line."""
         line = f",line={self.line}" if self.line else ""
         title = f",title={_property(f'accelviz: {self.rule}')}"
-        return f"::error file={_property(self.path)}{line}{title}::{_escaped(self.message())}"
+        return f"::{level} file={_property(self.path)}{line}{title}::{_escaped(self.message())}"
 
 
 def _options_named(text: str) -> str:
@@ -199,25 +205,15 @@ def _property(text: str) -> str:
     return _escaped(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _sarif(mistake: Mistake | None, note: str, version: str) -> dict[str, Any]:
+def _sarif(
+    mistake: Mistake | None, accepted: Sequence[Mistake], note: str, version: str
+) -> dict[str, Any]:
     """Return a log of SARIF 2.1.0 with one run."""
     driver: dict[str, Any] = {"name": "accelviz check", "version": version}
-    results = []
-    if mistake:
-        driver["rules"] = [{"id": mistake.rule}]
-        # An absolute path is a URI with a scheme; a relative one is relative to the checkout.
-        absolute = Path(mistake.path).is_absolute()
-        uri = Path(mistake.path).as_uri() if absolute else _quoted(mistake.path)
-        location: dict[str, Any] = {"artifactLocation": {"uri": uri}}
-        if mistake.line:
-            location["region"] = {"startLine": mistake.line}
-        result = {
-            "ruleId": mistake.rule,
-            "level": "error",
-            "message": {"text": mistake.message()},
-            "locations": [{"physicalLocation": location}],
-        }
-        results.append(result)
+    results = [_sarif_result(one, "note") for one in accepted]
+    results += [_sarif_result(mistake, "error")] if mistake else []
+    if results:
+        driver["rules"] = [{"id": result["ruleId"]} for result in results]
     invocation: dict[str, Any] = {"executionSuccessful": True}
     if note:
         notification = {"level": "warning", "message": {"text": note}}
@@ -225,6 +221,21 @@ def _sarif(mistake: Mistake | None, note: str, version: str) -> dict[str, Any]:
     run = {"tool": {"driver": driver}, "invocations": [invocation], "results": results}
     schema = "https://json.schemastore.org/sarif-2.1.0.json"
     return {"$schema": schema, "version": "2.1.0", "runs": [run]}
+
+
+def _sarif_result(mistake: Mistake, level: str) -> dict[str, Any]:
+    # An absolute path is a URI with a scheme; a relative one is relative to the checkout.
+    absolute = Path(mistake.path).is_absolute()
+    uri = Path(mistake.path).as_uri() if absolute else _quoted(mistake.path)
+    location: dict[str, Any] = {"artifactLocation": {"uri": uri}}
+    if mistake.line:
+        location["region"] = {"startLine": mistake.line}
+    return {
+        "ruleId": mistake.rule,
+        "level": level,
+        "message": {"text": mistake.message()},
+        "locations": [{"physicalLocation": location}],
+    }
 
 
 def _quoted(path: str) -> str:

@@ -149,6 +149,7 @@ class Library:
         checked: bool = True,
         timeout: float = 60.0,
         compared: bool = False,
+        same_values: bool = False,
     ) -> tuple[Any, list[Known], str]:
         """Run blocks of a launch in a new process; return (answer, known, printed).
 
@@ -156,7 +157,8 @@ class Library:
         in the order of the parameters. `n_blocks` blocks run from `first_block` on, numbered with x
         fastest, by default all. `seed`, `checked` and `timeout` are those of `EmulatorDevice`.
         `traced` records every access for `trace`. `compared` does not change the arrays, but
-        reports a dependence on undefined values as a problem (see compare.h).
+        reports a dependence on undefined values as a problem (see compare.h). `same_values` accepts
+        that threads store the same value in one place, unordered (see `notes`).
 
         `answer` is an `EmulatorAnswer` of runtime.h, `known` the arrays to which array numbers in
         the answer and in the trace refer, `printed` the output of the kernel's printf.
@@ -189,7 +191,7 @@ class Library:
         fields = (  # of EmulatorLaunch, in order
             *(launch.grid, launch.block, dynamic, len(known), len(values), traced, checked),
             *(first_block, n_blocks, seed, arrays_start, offsets_start, self._code),
-            *((timeout, wall_seconds(timeout)), compared),
+            *((timeout, wall_seconds(timeout)), compared, same_values),
         )
         request = np.array(fields, dtype=_LAUNCH)
         answer, printed = self._send(memory, request, timeout)
@@ -228,6 +230,17 @@ class Library:
         error = kernel_error(answer, known, self.parameters, line, self.kernel, seconds)
         if error is not None:
             raise error
+
+    def notes(self, known: Sequence[Known], answer: Any) -> tuple[KernelError, ...]:
+        """Return what a GPU allows and a reader may not expect: errors that are not raised."""
+        if not answer["n_same"]:
+            return ()
+        line, array = line_of(self.path, int(answer["same_code"])), known[answer["same_array"]]
+        problem = f"several threads store the same value in {array.name}, and one of them wins"
+        expected = "nothing if it is meant; a store by one thread, under an `if`, is clearer"
+        note = KernelError(f"{self.kernel}, {line or 'unknown line'}", problem, expected)
+        note.mistake = "same-value"
+        return (note,)
 
     def _initialised_variables(self, memory: Memory) -> list[Known]:
         """Return the variables, with initial values from `memory.symbols`."""

@@ -384,6 +384,15 @@ def test_a_wrong_result_names_its_case():
 
 
 @needs_compiler
+def test_lanes_that_store_the_same_value_in_a_row_are_a_race():
+    code, graphs = right_kernel(), hidden.small_graphs(1, "wide")
+    same = code.replace("const int4 mine", "flag = 1;\n    const int4 mine")
+    same = same.replace('extern "C"', '__device__ int flag;\nextern "C"')
+    with pytest.raises(KernelError, match="a race: thread"):
+        checks.kernels.multiplies(same, graphs, [32])
+
+
+@needs_compiler
 def test_a_wrong_result_names_an_element():
     code = right_kernel()
     graph = hidden.graph_of([2, 1], 5, np.random.default_rng(0), "toy")

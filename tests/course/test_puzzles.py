@@ -100,7 +100,11 @@ GUARD = "if (i < n) Y[i] = a * X[i] + Y[i];"
 @pytest.mark.parametrize(
     ("name", "answer_lines", "message"),  # an integer is the index of an answer in WRONG[name]
     [
-        ("blocks", 0, r"a race: thread 0 of block 1 .* kernel\.cu:\d+"),
+        (
+            "blocks",
+            0,
+            r"kernel\.cu:5: several threads store the same value in Y.* a puzzle does not",
+        ),
         ("guard", 0, r"thread 6 of block 2 reads X\[70\].* Line 5 is: Y\[i\] ="),
         ("guard", 2, r"Y\[69\] is -?\d+ and should be -?\d+; no thread writes it"),
         ("guard", 3, r"Y\[0\] is .* thread 0 of block 0 wrote it last \(line 5\)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -91,7 +92,14 @@ def _checked(name: str, puzzle: Puzzle, answer: str) -> Report:
     for seed, trial in enumerate(trials):
         case, values = trial.case, trial.copies()
         try:
-            trial.run(emulate, values, seed=seed, unwritten=trial.unwritten_outputs())
+            with warnings.catch_warnings(action="ignore", category=UserWarning):
+                run = trial.run(emulate, values, seed=seed, unwritten=trial.unwritten_outputs())
+            for note in run.notes:
+                raise KernelError(
+                    note.argument,
+                    note.problem,
+                    "a store by one of them: a puzzle does not accept work that several threads do",
+                )
         except AccelvizError as error:
             message = trial.explain(error)
             if not isinstance(error, KernelError) or "compile" in message:

@@ -51,6 +51,7 @@ inline bool went_past(const Thread &thread, std::uint64_t barrier) {
 
 // Switches from the current thread to the scheduler.
 inline void suspend(State state, std::uint64_t code) {
+    if (state != State::AT_ACCESS) settle_rewrites();
     note(WAIT, code, 0, 0);
     current->state = state;
     current->code = code;
@@ -299,6 +300,7 @@ inline std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bo
     Thread &self = *current;
     const unsigned lane = lane_of(self);
     report_doubt(self);
+    settle_rewrites();
     note(WAIT, code, mask, 0);
     self.mask = mask;
     self.value = value;

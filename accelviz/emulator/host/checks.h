@@ -25,6 +25,34 @@ inline void report_doubt(Thread &self) {
     race(doubt.array, doubt.access, doubt.other, doubt.lane);
 }
 
+// Reads the words that the current thread's next store will change.
+inline void read_rewritten() {
+    for (Rewrite &rewrite : current->rewrites) {
+        const std::uint64_t address = memory->array(rewrite.array).address + rewrite.at;
+        std::memcpy(rewrite.before, reinterpret_cast<const char *>(address), 4);
+    }
+}
+
+// Compares the values that the current thread's last store has replaced with the new ones. Called
+// before its next instruction that accesses memory, each basic block, and each switch of threads.
+inline void settle_rewrites() {
+    std::vector<Rewrite> &rewrites = current->rewrites;
+    if (rewrites.empty()) return;
+    for (const Rewrite &rewrite : rewrites) {
+        const std::uint64_t address = memory->array(rewrite.array).address + rewrite.at;
+        const auto *word = reinterpret_cast<const char *>(address);
+        for (unsigned i = 0; i < 4; ++i) {
+            if (rewrite.bytes >> i & 1 && word[i] != rewrite.before[i])
+                race(rewrite.array, rewrite.access, rewrite.other, rewrite.lane);
+        }
+    }
+    if (!answer->n_same++) {
+        answer->same_array = rewrites[0].array;
+        answer->same_code = rewrites[0].access.code - base;
+    }
+    rewrites.clear();
+}
+
 // Whether an atomicCAS followed a load at this code in any thread: the load of the first guess in a
 // compare-and-swap loop.
 inline bool is_first_guess(std::uint32_t code) {
@@ -211,6 +239,15 @@ inline void check_word(int number, std::uint64_t at, unsigned bytes, const Acces
             quiet &= entry->kind == STORE && entry->block == block && entry->epoch < epoch;
             if (const unsigned unordered = unordered_lanes(*entry, self)) {
                 const unsigned other = __builtin_ctz(unordered);
+                if (kind == STORE && entry->kind == STORE && launch->same_values) {
+                    current->rewrites.push_back(
+                        {access, at, entry->bytes & bytes, number, other, *entry, {}});
+                    merged = mates && entry->epoch == epoch && entry->clock == now.clock &&
+                             entry->bytes == bytes;
+                    if (merged) entry->lanes |= mine;
+                    ++entry;
+                    continue;
+                }
                 const bool load_after_atomic = kind == LOAD && entry->kind == ATOMIC;
                 const bool atomic_after_load = kind == ATOMIC && entry->kind == LOAD;
                 const bool counted = entry->kind == ATOMIC && was_last(cell);
@@ -261,7 +298,7 @@ inline void check_word(int number, std::uint64_t at, unsigned bytes, const Acces
     if (!is_load(access.kind)) cell.written |= bytes;
 }
 
-// Atomics, and volatile accesses to global memory, transfer the order that fences have released.
+// Atomics and volatile accesses at an address transfer the order that fences have released.
 inline void synchronise(std::uint64_t address, Kind kind) {
     Thread &self = *current;
     const bool releases = self.order && !self.order->fenced.empty() && kind != VOLATILE_LOAD;
@@ -282,6 +319,7 @@ inline bool in_library(const char *address) {
 // Checks an access. Returns the number of its array; -1 for local memory and library constants.
 inline int check_access(const Access &access) {
     Thread &self = *current;
+    if (!self.rewrites.empty() && self.rewrites[0].access.code != access.code) settle_rewrites();
     self.last = access.code;
     self.before_last = 0;
     const std::uint64_t at = address_of(access.address);
@@ -319,10 +357,10 @@ inline int check_access(const Access &access) {
         } else if (self.doubt.array >= 0 && ++self.doubt.age > 16) {
             report_doubt(self);
         }
-        // Volatile accesses synchronise threads in global memory only.
-        if (is_shared(array) || access.kind == READ_ONLY_LOAD) {
-            checked.kind = base_kind(checked.kind);
-        }
+        if (access.kind == READ_ONLY_LOAD) checked.kind = LOAD;
+        // In shared memory only a store after a fence sets a flag; others are warp-synchronous code.
+        const bool releases = self.order && !self.order->fenced.empty();
+        if (is_shared(array) && access.kind == VOLATILE_STORE && !releases) checked.kind = STORE;
         if (access.kind == ATOMIC_LOAD) checked.kind = VOLATILE_LOAD;
         if (access.kind == ATOMIC_STORE) checked.kind = VOLATILE_STORE;
         for (std::uint64_t word = offset / 4 * 4; word < end; word += 4) {
@@ -335,7 +373,9 @@ inline int check_access(const Access &access) {
             }
             check_word(number, word, bytes, checked);
         }
-        if (checked.kind > STORE) synchronise(at, checked.kind);
+        // Blocks have their shared memory at the same addresses.
+        const std::uint64_t owner = is_shared(array) ? (block + 1) * 0x9e3779b97f4a7c15 : 0;
+        if (checked.kind > STORE) synchronise(at ^ owner, checked.kind);
     }
     return number;
 }

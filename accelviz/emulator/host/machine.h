@@ -261,6 +261,7 @@ inline void run(void (*code)(void **), void **values, const EmulatorArray *array
 inline void run_current() {
     kernel_entry(arguments);
     report_doubt(*current);
+    settle_rewrites();
     report_unfinished_copy(*current);
     note(FINISH, 0, 0, 0);
     current->state = State::DONE;
@@ -287,6 +288,7 @@ inline void interleave(const Access &access) {
         if (launch->checked) expect_compare(access);
     }
     if (!yields) return;
+    settle_rewrites();
     self.polls = 0;
     ++self.yields;
     self.state = State::READY;
@@ -303,7 +305,7 @@ void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *c
     if (mode != Mode::LAUNCH && !self.fiber->owns(address))
         note(kind, access.code, address_of(address), bytes);
     const int number = launch->checked ? check_access(access) : -1;
-    if (number < 0 || !launch->traced) return;
+    if (number < 0 || !launch->traced) return read_rewritten();
     const std::uint16_t warp = self.index / lanes, record_bytes = access.bytes;
     const std::uint8_t lane = lane_of(self), record_kind = base_kind(access.kind);
     const std::uint64_t offset = address_of(access.address) - memory->array(number).address;
@@ -311,11 +313,13 @@ void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *c
                    record_bytes, access.code - base, offset};
     self.records = true;
     suspend(State::AT_ACCESS, access.code);
+    read_rewritten();
 }
 
 // Called at the beginning of each basic block, where lanes of a traced warp can reconverge.
 inline void begin_basic_block(std::uint64_t code) {
     if (!current) return;
+    settle_rewrites();
     current->before_last = current->last;
     current->last = code;
     if (!launch->traced) return;

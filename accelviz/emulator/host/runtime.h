@@ -42,6 +42,7 @@ struct EmulatorLaunch {
     std::uint64_t kernel[2];              // begin and end of its code, offsets in the library
     double seconds[2];                    // limits of processor time and wall-clock time
     std::int32_t compared;                // whether to compare runs, see compare.h
+    std::int32_t same_values;  // whether threads may store the same value in one place
 };
 
 // Two threads that waited for each other at two instructions. Python determines their lines.
@@ -73,6 +74,10 @@ struct EmulatorAnswer {
     std::uint64_t records, n_records;  // offset of the trace, at the end, and number of records
     std::uint32_t n_notes, in_kernel;
     std::int32_t other_kind;  // of the access that this one races with
+    // The first store of a value that another thread has stored there, unordered.
+    std::int32_t same_array;
+    std::uint32_t n_same;  // number of such stores
+    std::uint64_t same_code;
     std::int32_t undefined;   // whether there was any undefined value, see compare.h
     EmulatorNote notes[16];
 };

@@ -65,6 +65,18 @@ struct Copy {
     bool arrived;         // whether the thread has arrived there since
 };
 
+// A store to bytes (a mask) of the word at offset `at` that another thread has stored, unordered: a
+// race unless the thread stores the value that is there.
+struct Rewrite {
+    Access access;
+    std::uint64_t at;
+    unsigned bytes;
+    int array;
+    unsigned lane;
+    Entry other;
+    char before[4];
+};
+
 struct Thread {
     State state = State::UNSTARTED;
     std::uint32_t index = 0;  // in the block
@@ -91,6 +103,7 @@ struct Thread {
     Flag flag;
     std::vector<Copy> copies;
     unsigned group = 0;  // number of its commits of asynchronous copies
+    std::vector<Rewrite> rewrites;  // by its last store
 };
 
 inline unsigned lane_of(const Thread &thread) { return thread.index % lanes; }

@@ -24,7 +24,7 @@ KINDS = {
             *("unwritten global memory", "output not cleared"),
             *("race in shared memory", "race in global memory", "race of bytes"),
         ),
-        "a race|nothing has written",
+        "a race|nothing has written|store the same value",
     ),
     **dict.fromkeys(
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 
 import accelviz
 from accelviz.devices import find_device
@@ -20,16 +21,19 @@ def run_once(case: Case, warps: int, seed: int = 0) -> CheckerResult:
     options = {"shared_bytes": launch.shared_bytes, "unwritten": launch.unwritten}
     start = time.perf_counter()
     try:
-        outputs = accelviz.emulate(
-            case.code,
-            launch.grid,
-            launch.block,
-            *launch.arguments.values(),
-            kernel=case.kernel.entry,
-            seed=seed,
-            timeout=ENDLESS_LIMIT if case.endless else LIMIT,
-            **options,
-        )
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
+            outputs = accelviz.emulate(
+                case.code,
+                launch.grid,
+                launch.block,
+                *launch.arguments.values(),
+                kernel=case.kernel.entry,
+                seed=seed,
+                timeout=ENDLESS_LIMIT if case.endless else LIMIT,
+                **options,
+            )
+        if outputs.notes:
+            raise outputs.notes[0]
     except KernelError as error:
         return CheckerResult(True, "found", time.perf_counter() - start, str(error))
     seconds = time.perf_counter() - start
