@@ -78,7 +78,7 @@ def test_one_head_is_flat_and_an_output_is_written():
 @pytest.mark.parametrize(
     ("scores", "message"),
     [
-        (np.ones(350), r"scores: shape \(350, 1\).*shape \(351, 1\): nonzeros = 351"),
+        (np.ones(350), r"scores: shape \(350,\).*shape \(351,\): nonzeros = 351"),
         (np.ones((351, 0)), "scores: shape .*at least one n_cols"),
         (np.ones((351, 2, 2)), r"scores: shape \(351, 2, 2\).*2-D"),
         (np.where(np.arange(351) == 9, np.nan, 1), "scores: some are NaN or infinite"),

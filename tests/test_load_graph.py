@@ -163,11 +163,50 @@ def test_edge_index():
         ({"weights": [1]}, r"shape \(1,\) for 2 edges"),
         ({"n_nodes": 2}, "node 2 of 2"),
         ({"n_nodes": 2.5}, "an integer"),
-        ({"symmetric": True}, "an edge_index has no such option"),
+        ({"base": 1}, "an edge_index has no such option"),
     ):
         with pytest.raises(ValueError, match=message):
             load_graph([[0, 0], [1, 2]], **options)
     assert load_graph(np.empty((2, 0), complex)).shape == (0, 0)
+
+
+class Foreign:
+    """An object of another library, which need not be installed."""
+
+    def __init__(self, **members):
+        vars(self).update(members)
+
+
+def foreign(library, **members):
+    return type("Foreign", (Foreign,), {"__module__": f"{library}.inside"})(**members)
+
+
+COO = CSR.tocoo()
+#: JAX pads with indices beyond the shape.
+PADDED = np.vstack([np.transpose(COO.coords), [COO.shape] * 2]), np.append(COO.data, [0, 7])
+FOREIGN = {
+    "cupyx": lambda: foreign("cupyx", get=lambda: CSR),
+    "sparse.COO": lambda: foreign("sparse", to_scipy_sparse=lambda: COO, to_coo=None),
+    "sparse.DOK": lambda: foreign("sparse", to_coo=FOREIGN["sparse.COO"]),
+    "torch_sparse": lambda: foreign("torch_sparse", to_scipy=lambda: CSR),
+    "jax.BCOO": lambda: foreign("jax", indices=PADDED[0], data=PADDED[1], shape=COO.shape),
+    "jax.BCSR": lambda: foreign("jax", indices=0, indptr=0, to_bcoo=FOREIGN["jax.BCOO"]),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_sparse_matrices_of_other_libraries(kind):
+    matrix = FOREIGN[kind]()
+    graph = load_graph(matrix)
+    assert_same(graph, CSR)
+    assert graph.source == f"{kind.partition('.')[0]} matrix"
+    with pytest.raises(ArgumentError, match="n_nodes: an object has no such option"):
+        load_graph(matrix, n_nodes=5)
+    for name in vars(matrix):
+        if name != "to_coo" or kind == "sparse.DOK":
+            setattr(matrix, name, lambda: int("x"))
+    with pytest.raises(GraphError, match="graph: a Foreign: .*Expected: a 2-D sparse matrix"):
+        load_graph(matrix)
 
 
 @pytest.mark.parametrize(
@@ -318,8 +357,9 @@ def test_unknown_names_and_other_objects(source, message):
 def test_a_folder_is_not_a_graph(tmp_path):
     folder = tmp_path / "g.npz"
     folder.mkdir()
-    with pytest.raises(GraphError, match="no such file"):
-        load_graph(folder)
+    for options in ({}, {"reader": ".txt"}):
+        with pytest.raises(GraphError, match="g.npz: it is a folder"):
+            load_graph(folder, **options)
 
 
 def test_errors_can_be_pickled():

@@ -73,10 +73,17 @@ def test_both_directions_must_agree(opened):
 
 @pytest.mark.parametrize(
     "comment",
-    ["# This is an undirected graph", "# directed: no", "# directed = False", "# not undirected",
-     "// type: Undirected", "# sym", "% Nodes 4, undirected", "# Undirected graph: no",
-     "# undirected edges: 0", "# undirected graph converted to directed", "# not directed",
-     "# un-directed", "# edges have no direction", "# symmetric", "# directed: yes"],
+    [
+        "# This is an undirected graph", "# directed: no", "# directed = False", "# not undirected",
+        "// type: Undirected", "# sym", "% Nodes 4, undirected", "# Undirected graph: no",
+        "# undirected edges: 0", "# undirected graph converted to directed", "# not directed",
+        "# un-directed", "# edges have no direction", "# symmetric", "# directed: yes",
+        "# Directed graph: no", "# Directed graph: False", "# directed graph? no",
+        "# Directed graph converted to undirected", "# DIRECTED GRAPH, edges doubled",
+        "# bidirectional", "# reciprocal links", "# mutual follows", "# two-way streets",
+        "# each edge is listed once", "# asymmetric", "# symmetrized", "# upper triangle",
+        "# orientation: none", "% arcs", "# a digraph", "# Undirected graph: g.txt",
+    ],
 )  # fmt: skip
 def test_ambiguous_comments_about_directions(opened, comment):
     content = f"# a title\n{comment}\n{BODY}"
@@ -94,8 +101,24 @@ def test_clear_comments_about_directions(opened):
     for comment in ("% sym unweighted", "%% sym", "% SYM positive"):
         matrix = opened(f"{comment}\n{from_one}", "g.txt")
         np.testing.assert_array_equal(matrix, np.maximum(ONES, ONES.T))
-    for comment in ("# Directed graph: x", "# Directed", "# symbols", "# a directory"):
+    for comment in ("# Directed graph: x", "# Directed", "# symbols", "# a directory", "#directed",
+                    "# Directed graph (each unordered pair of nodes is saved once): web-Google.txt",
+                    "// Directed network", "# made directly", "# Nodes: 4 Edges: 3"):  # fmt: skip
         np.testing.assert_array_equal(opened(f"{comment}\n{BODY}", "g.txt"), ONES)
+
+
+def test_comments_that_contradict_a_banner(opened):
+    snap = "# Undirected graph: x.txt\n# {}\n# FromNodeId\tToNodeId\n" + BODY
+    for content in (
+        snap.format("both directions are listed"),
+        snap.format("Directed graph"),
+        snap.format("x").replace("x.txt", "no"),
+        "% sym unweighted\n% directed: yes\n1 2\n",
+        "% asym unweighted\n% edges are mutual\n1 2\n",
+    ):
+        check_error(opened, content, "symmetric: the comment.*symmetric=True if", "g.txt")
+    assert opened(snap.format("x"), "g.txt").sum() == 6
+    assert opened(snap.format("undirected graph"), "g.txt").sum() == 6
 
 
 GEPHI = "Source,Target,Type,Id,Label,timeset,Weight\n"
@@ -110,9 +133,10 @@ def test_a_column_of_directions_needs_an_option(opened):
         np.testing.assert_array_equal(opened(content, symmetric=False), A)
         chosen = opened(content, columns=("Source", "Target", "Weight"), symmetric=True)
         np.testing.assert_array_equal(chosen, both)
-    flags = "directed,source,target\n" + rows(["no", "s", "r"])
-    check_error(opened, flags, "the column 'directed' says 'no'")
-    np.testing.assert_array_equal(opened(flags, symmetric=True), both > 0)
+    for name in ("directed", "is_undirected", "oneway", "Reciprocal"):
+        flags = f"{name},source,target\n" + rows(["no", "s", "r"])
+        check_error(opened, flags, f"the column '{name}' says 'no'")
+        np.testing.assert_array_equal(opened(flags, symmetric=True), both > 0)
 
 
 def test_two_types_of_nodes_need_an_option(opened):
@@ -182,6 +206,24 @@ def test_archives_with_features_and_weights(tmp_path):
     np.savez(path, edge_index=ends, x=np.ones((3, 2)))
     with pytest.raises(GraphError, match="node 3 of 3"):
         load_graph(path)
+
+
+def test_archives_about_directions(tmp_path):
+    path, edges = tmp_path / "g.npz", np.array(EDGES).T[:2].astype(int)
+    for name, value in (("directed", False), ("is_undirected", True), ("symmetric", np.ones(3))):
+        np.savez(path, edge_index=edges, **{name: value})
+        with pytest.raises(GraphError, match=f"symmetric: the member {name}.*symmetric=True if"):
+            load_graph(path, weights=False)
+        np.testing.assert_array_equal(
+            load_graph(path, symmetric=False, weights=False).toarray(), ONES
+        )
+        both = load_graph(path, symmetric=True, weights=False)
+        np.testing.assert_array_equal(both.toarray(), np.maximum(ONES, ONES.T))
+        assert both.source.endswith("in both directions")
+    assert load_graph(edges, symmetric=True).nnz == 6
+    sparse.save_npz(path, sparse.csr_array(A))
+    with pytest.raises(ArgumentError, match="symmetric: it is about an edge_index"):
+        load_graph(path, symmetric=True)
 
 
 def test_ambiguous_arrays(tmp_path):
@@ -295,6 +337,16 @@ def test_other_endings(opened):
         check_error(opened, "x", f"no reader.*{advice}.*mtx", name)
     konect = "% asym unweighted\n1 2\n3 2\n2 4\n"
     np.testing.assert_array_equal(opened(konect, "out.moreno_lesmis"), ONES)
+
+
+def test_a_reader_is_named_for_a_file_without_its_ending(opened):
+    for name in ("g.dat", "g", "g.csv.old", "out.g"):
+        np.testing.assert_array_equal(opened(BODY, name, reader=".txt", base=0), ONES)
+    check_error(opened, BODY, "no reader for this ending.*reader='.txt'", "g.dat")
+    for wrong in ("txt", 3, [".txt"]):
+        with pytest.raises(ArgumentError, match="reader: there is no .*one of .*.txt"):
+            opened(BODY, "g.dat", reader=wrong)
+    check_error(opened, BODY, "Matrix Market", "g.dat", reader=".mtx")
 
 
 MATRIX = sparse.csr_array(A[:, :3])

@@ -111,7 +111,13 @@ def test_symmetric(file):
     assert graph.source.endswith("counted from 0, in both directions")
     assert load_graph(file(header + "0\t1\n2\t1\n"), symmetric=False).nnz == 2
     assert load_graph(file("# Directed graph\n0\t1\n")).nnz == 1
-    assert load_graph(file("0 1\n# Undirected graph\n")).nnz == 1
+    assert load_graph(file("0 1\n# Directed graph\n#\n")).nnz == 1
+    for comment in ("# Undirected graph", " % edges have no direction", "// not directed"):
+        for later in (f"0 1\n{comment}\n", f"0 1\n1 2\n{comment}", f"# x\n0 1\n\n{comment}\n2 3\n"):
+            path = file(later)
+            with pytest.raises(GraphError, match="symmetric: the comment .*symmetric=True"):
+                load_graph(path)
+            assert load_graph(path, symmetric=True).nnz == 2 * load_graph(path, symmetric=False).nnz
 
 
 @given(

@@ -158,5 +158,5 @@ def test_ambiguous_weights_of_an_edge_index(tmp_path, members, message):
 
 def test_an_archive_of_a_matrix_has_no_option_weights(tmp_path):
     sparse.save_npz(tmp_path / "g.npz", sparse.eye_array(3).tocsr())
-    with pytest.raises(ArgumentError, match="weights: it chooses"):
+    with pytest.raises(ArgumentError, match="weights: it is about an edge_index"):
         load_graph(tmp_path / "g.npz", weights=False)

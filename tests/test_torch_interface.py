@@ -10,11 +10,13 @@ import pytest
 torch = pytest.importorskip("torch")
 pyg = pytest.importorskip("torch_geometric.nn")
 
+from torch_geometric import EdgeIndex  # noqa: E402
 from torch_geometric.data import Data, HeteroData  # noqa: E402
 from torch_geometric.explain import Explainer, GNNExplainer  # noqa: E402
 
+from accelviz import load_graph  # noqa: E402
 from accelviz import torch as ours  # noqa: E402
-from accelviz.errors import ArgumentError  # noqa: E402
+from accelviz.errors import ArgumentError, GraphError  # noqa: E402
 from accelviz.torch import host  # noqa: E402
 from accelviz.torch import layer as layer_module  # noqa: E402
 from tests.torch_cases import (  # noqa: E402
@@ -554,3 +556,36 @@ def test_features_of_three_dimensions_run_pygs_code():
     theirs, layer = both("gcn")
     x = torch.randn(2, N, 6)
     assert_alike([layer(x, edges())], [theirs(x, edges())])
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr", "bsc"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32"])
+def test_sparse_tensors_are_graphs(layout, dtype):
+    dense = torch.tensor([[0, 2, 0, 0], [3, 0, 0, 1], [0, 0, 0, 0], [0, 0, 5, 0]])
+    dense = dense.to(getattr(torch, dtype))
+    blocks = {"blocksize": (2, 2)} if layout.startswith("bs") else {}
+    tensor = dense.to_sparse(layout=getattr(torch, f"sparse_{layout}"), **blocks)
+    for needs_gradient in {False, tensor.is_floating_point()}:
+        graph = load_graph(tensor.requires_grad_(needs_gradient))
+        assert torch.equal(torch.tensor(graph.toarray()), dense.detach().float())
+        assert graph.source == "torch matrix"
+
+
+def test_tensors_as_edges_and_what_is_no_graph():
+    edge_index = torch.tensor([[0, 0, 1], [1, 1, 0]])
+    repeated = torch.sparse_coo_tensor(edge_index, torch.ones(3), (3, 2))
+    assert load_graph(repeated).toarray().tolist() == [[0, 2], [1, 0], [0, 0]]
+    weight = torch.tensor([0.5, 2.0, 3.0], requires_grad=True)
+    graph = load_graph(edge_index, n_nodes=4, weights=weight)
+    assert (graph.shape, graph.toarray()[:2, :2].tolist()) == ((4, 4), [[0, 3], [2.5, 0]])
+    sized = EdgeIndex([[0, 1], [1, 0]], sparse_size=(5, 5))
+    assert load_graph(sized).shape == (5, 5)
+    for wrong, message in (
+        (torch.ones(2, 2, 2).to_sparse(), r"shape \(2, 2, 2\)"),
+        (torch.ones(2, 2, 2).to_sparse(2), r"values of shape \(4, 2\)"),
+        (torch.eye(2).to_sparse() * 1j, "complex64"),
+        (torch.eye(3), "2 x E edge_index"),
+        (torch.nn.Linear(2, 2), "got a Linear"),
+    ):
+        with pytest.raises(GraphError, match=message):
+            load_graph(wrong)

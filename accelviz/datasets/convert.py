@@ -82,14 +82,18 @@ def from_edge_index(
     *,
     n_nodes: int | None = None,
     weights: npt.ArrayLike | None = None,
+    symmetric: bool = False,
 ) -> Graph:
     """Convert a 2 x E array of edges, as in PyTorch Geometric, to a square graph.
 
     Column `e` is the edge from node `edge_index[0, e]` to node `edge_index[1, e]`; it becomes a
     nonzero in the target's row, so that `A @ X` sums over in-neighbors. Its weight is
-    `weights[e]`, or 1. The weights of a repeated edge are added.
+    `weights[e]`, or 1. The weights of a repeated edge are added. For `symmetric`, see `from_edges`.
     """
-    edges = whole_if_empty(np.asarray(edge_index))
+    edges = whole_if_empty(host_array("edge_index", edge_index))
+    sizes = [size for size in getattr(edge_index, "sparse_size", tuple)() if size is not None]
+    if n_nodes is None and sizes:  # PyTorch Geometric's EdgeIndex
+        n_nodes = max(sizes)
     if edges.ndim != 2 or edges.shape[0] != 2:
         transposed = edges.ndim == 2 and edges.shape[1] == 2
         expected = "a 2 x E edge_index"
@@ -105,8 +109,19 @@ def from_edge_index(
         raise GraphError("edge_index", f"node {high} of {n_nodes}", f"nodes 0 to {n_nodes - 1}")
     if is_guessed:
         check_stated_size(n_nodes, edges.shape[1], "n_nodes=... if so many are meant")
-    weights = None if weights is None else np.asarray(weights)
-    return from_edges(edges[0], edges[1], weights, n_nodes, name, source)
+    weights = None if weights is None else host_array("weights", weights)
+    sources, targets = edges
+    return from_edges(sources, targets, weights, n_nodes, name, source, symmetric=symmetric)
+
+
+def host_array(name: str, array: Any) -> npt.NDArray[Any]:
+    """Return an array or tensor, which may be on a GPU, as a NumPy array."""
+    try:
+        if hasattr(array, "detach"):  # PyTorch
+            array = array.detach().cpu()
+        return np.asarray(array.get() if hasattr(array, "__cuda_array_interface__") else array)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise GraphError(name, f"a {type(array).__name__}: {error}", "an array") from error
 
 
 def whole_if_empty(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -224,6 +239,57 @@ def from_igraph(graph: Any, name: str, source: str) -> Graph:
         return from_edge_index(edges, name, source, n_nodes=graph.vcount())
     matrix = graph.get_adjacency_sparse("weight" if graph.is_weighted() else None)
     return from_scipy(matrix.T, name, source)
+
+
+def as_scipy(matrix: Any) -> Any:
+    """Return a sparse matrix of another library as a SciPy matrix, and None for other objects.
+
+    The libraries are PyTorch, CuPy, pydata/sparse and JAX. None of them is imported.
+    """
+    library = type(matrix).__module__.partition(".")[0]
+    try:
+        if library == "cupyx":
+            return matrix.get()
+        if library == "torch" and str(getattr(matrix, "layout", "")).startswith("torch.sparse"):
+            return _from_torch(matrix)
+        if hasattr(matrix, "to_coo") and not hasattr(matrix, "to_scipy_sparse"):  # sparse.DOK
+            matrix = matrix.to_coo()
+        for method in ("to_scipy_sparse", "to_scipy"):  # pydata/sparse; torch_sparse
+            if hasattr(matrix, method):
+                return getattr(matrix, method)()
+        if library == "jax" and hasattr(matrix, "indices"):
+            return _from_jax(matrix)
+    except GraphError:
+        raise
+    except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:
+        expected = "a 2-D sparse matrix of numbers, with 0 elsewhere"
+        raise GraphError("graph", f"a {type(matrix).__name__}: {error}", expected) from error
+    return None
+
+
+def _from_torch(tensor: Any) -> Any:
+    if tensor.layout != (coo := tensor.to_sparse().layout):
+        tensor = tensor.to_sparse(layout=coo)
+    tensor = tensor.detach().cpu()
+    values = tensor._values()  # not coalesced, which would add float16 in float16
+    values = values.float() if str(values.dtype) == "torch.bfloat16" else values
+    return _from_coo(tensor._indices().numpy(), values.numpy(), tensor.shape)
+
+
+def _from_jax(matrix: Any) -> Any:
+    if hasattr(matrix, "indptr"):
+        matrix = matrix.to_bcoo()
+    indices, values = np.asarray(matrix.indices), np.asarray(matrix.data)
+    values = values.astype(np.float32) if values.dtype.name == "bfloat16" else values
+    in_range = (indices < matrix.shape).all(axis=-1)  # indices beyond the shape are padding
+    return _from_coo(indices[in_range].T, values[in_range], matrix.shape)
+
+
+def _from_coo(indices: npt.NDArray[Any], values: npt.NDArray[Any], shape: Any) -> Any:
+    if indices.ndim != 2 or len(indices) != 2 or values.ndim != 1:
+        raise ValueError(f"shape {tuple(shape)}, values of shape {values.shape}")
+    values = values.astype(_sum_dtype(values.dtype), copy=False)
+    return sparse.coo_array((values, tuple(indices)), shape=tuple(shape))
 
 
 #: Advice for a dense matrix, in error messages.

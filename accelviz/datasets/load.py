@@ -19,10 +19,12 @@ from scipy import sparse
 
 from accelviz.card import GraphCard
 from accelviz.datasets.convert import (
+    as_scipy,
     from_edge_index,
     from_igraph,
     from_networkx,
     from_scipy,
+    host_array,
     unambiguous,
 )
 from accelviz.datasets.download import PUBLIC, download
@@ -42,8 +44,8 @@ _TWIN_VERSION = 1
 _DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 _BUNDLED = Path(__file__).resolve().parent / "graphs"
 _ACCEPTED = (
-    "a bundled name, a file, a SciPy sparse matrix, a NetworkX or igraph graph, or a 2 x E "
-    "edge_index array"
+    "a bundled name, a file, a sparse matrix of SciPy, PyTorch, CuPy, JAX or pydata/sparse, a "
+    "NetworkX or igraph graph, or a 2 x E edge_index array"
 )
 
 
@@ -74,16 +76,17 @@ def load_graph(graph: Any, *, name: str | None = None, **options: Any) -> Graph:
         - a path to a graph file: an edge list, MatrixMarket, `.npz` and others (docs/files.md);
         - a URL `https://...` of such a file, or the name of a public data set in
           `accelviz.datasets.download.PUBLIC`, which is downloaded at the first call;
-        - a SciPy sparse matrix or array, square or rectangular;
+        - a sparse matrix of SciPy, PyTorch, CuPy, JAX or pydata/sparse, square or rectangular;
         - a NetworkX or igraph graph (rows in node order, weights from the attribute `weight`);
-        - a 2 x E `edge_index` of integers (row 0 sources, row 1 targets), NumPy or a CPU tensor;
+        - a 2 x E `edge_index` of integers (row 0 sources, row 1 targets), an array or a tensor;
         - a Graph, which is returned unchanged.
     name : str, optional
         Name for tables and pictures; by default derived from `graph`.
     **options
-        For a file, options of its reader. For a graph of Table I, options of `twin`, and
-        `cache=True` to store it on disk. For an `edge_index`, `n_nodes` and `weights`, one per
-        edge.
+        For a file, options of its reader, and `reader=".txt"` for that of another ending. For a
+        graph of Table I, options of `twin`, and `cache=True` to store it on disk. For an
+        `edge_index`, `n_nodes`, `weights`, one per edge, and `symmetric=True` if each edge stands
+        for both directions.
 
     Returns
     -------
@@ -145,6 +148,8 @@ def _load(graph: Any, options: dict[str, Any]) -> Graph:
     if isinstance(graph, str | os.PathLike):
         return _load_named(graph, options)
     library = type(graph).__module__.partition(".")[0]
+    origin = f"{library} matrix" if (matrix := as_scipy(graph)) is not None else "SciPy matrix"
+    graph = graph if matrix is None else matrix
     if isinstance(graph, Graph) or sparse.issparse(graph) or library in ("networkx", "igraph"):
         if options:
             first_option = next(iter(options))
@@ -155,7 +160,7 @@ def _load(graph: Any, options: dict[str, Any]) -> Graph:
             return from_networkx(graph, str(graph.name) or "graph", "NetworkX graph")
         if library == "igraph":
             return from_igraph(graph, "graph", "igraph graph")
-        return from_scipy(graph, "matrix", "SciPy matrix")
+        return from_scipy(graph, "matrix", origin)
     checked_options(from_edge_index, options, "an edge_index")
     if isinstance(graph, np.ma.MaskedArray):
         raise GraphError("graph", "a masked array, whose mask would be ignored", "graph.filled(0)")
@@ -165,14 +170,14 @@ def _load(graph: Any, options: dict[str, Any]) -> Graph:
         expected += " for (sources, targets)"
         raise GraphError("graph", problem, expected)
     try:
-        array = np.asarray(graph)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise GraphError("graph", f"a {type(graph).__name__}: {error}", _ACCEPTED) from error
+        array = host_array("graph", graph)
+    except GraphError as error:
+        raise GraphError("graph", error.problem, _ACCEPTED) from error
     if array.dtype == object or array.ndim == 0:
         raise GraphError("graph", f"got a {type(graph).__name__}", _ACCEPTED)
-    if not options:  # an option such as n_nodes shows that the array is an edge_index
-        array = unambiguous(array)
-    return from_edge_index(array, "graph", "edge_index", **options)
+    if not options and not hasattr(graph, "sparse_size"):
+        array = unambiguous(array)  # n_nodes or an EdgeIndex shows that it is an edge_index
+    return from_edge_index(graph, "graph", "edge_index", **options)
 
 
 def _load_named(graph: str | os.PathLike[str], options: dict[str, Any]) -> Graph:

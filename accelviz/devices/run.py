@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -203,7 +204,15 @@ def edge_softmax(
     is_single_head = len(scores.shape) == 1
     operands = {"scores": scores.reshape(scores.shape[0], 1) if is_single_head else scores}
     outputs = {"alpha": _with_head(out) if is_single_head else out}
-    results = run_operation(EDGE_SOFTMAX, graph, operands, strategy, device, outputs, parameters)
+    arguments = (operands, strategy, device, outputs, parameters)
+    try:
+        results = run_operation(EDGE_SOFTMAX, graph, *arguments)
+    except ArgumentError as error:
+        if not is_single_head:
+            raise
+        texts = error.problem, error.expected.removesuffix(", n_cols = 1")
+        own_shapes = [re.sub(r"\((\d+), 1\)", r"(\1,)", text) for text in texts]
+        raise ArgumentError(error.argument, *own_shapes) from error
     if out is not None:
         return out
     return results["alpha"].reshape(-1) if is_single_head else results["alpha"]

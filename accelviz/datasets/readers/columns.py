@@ -14,6 +14,13 @@ Columns = Sequence[str | int] | None
 #: A finite number in decimal or scientific notation.
 NUMBER = r"[-+]?+(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][-+]?+[0-9]++)?+"
 
+#: Words about whether edges have a direction, or stand for both.
+DIRECTION = re.compile(
+    r"(?:non-?|un-?)?dire[ck]t(?!or|ly)(?:ed|ions?|ional)?|\ba?sym\b|\w*symm\w*|reciproc\w*|mutual"
+    r"|\bdigraph|\barcs?\b|orient|(?:one|two)[\s_-]*way|both ways|\b(?:once|twice)\b|triang",
+    re.IGNORECASE,
+)
+
 #: Column names of each role, without the words node, vertex and id.
 _ROLES = {
     "source": {"source", "src", "from", "sender", "start", "u", "1"},

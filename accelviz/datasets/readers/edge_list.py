@@ -20,7 +20,7 @@ import pandas as pd
 from accelviz.arrays import Floats
 from accelviz.datasets.convert import check_stated_size, from_edges, plausible_nodes
 from accelviz.datasets.readers import edge_table
-from accelviz.datasets.readers.columns import Columns, choose_columns, role
+from accelviz.datasets.readers.columns import DIRECTION, Columns, choose_columns, role
 from accelviz.datasets.readers.edge_table import Layout, NodeRange
 from accelviz.datasets.readers.registry import packed, reader
 from accelviz.datasets.readers.text import blocks, malformed, numbered_lines, quoted
@@ -29,19 +29,21 @@ from accelviz.graph import MAX_SIDE, Graph
 
 #: KONECT's first line: the direction of edges, and the meaning of the third column.
 _KONECT = re.compile(rb"%+\s*(sym|asym|bip)(\s+[a-z]+){0,2}\s*", re.IGNORECASE)
-#: SNAP's first comment, for undirected graphs, and its last comment.
-_SNAP = re.compile(rb"# Undirected graph\b.*", re.DOTALL)
-_SNAP_NAMES = re.compile(rb"#\s*FromNodeId\s+ToNodeId\s*")
-#: Comments about the direction of edges, except SNAP's `# Directed graph`.
-_DIRECTION = re.compile(
-    rb"(?!\W*directed( (graph|network)\b|\s*$))(?=.*(direct(ed|ion)|\bsym(metric)?\b))",
+#: Comments that only say whether edges have a direction, as SNAP's first comment. After a colon,
+#: they have one word, the name of the file.
+_CLEAR = re.compile(
+    rb"[#%/\s]*(un)?directed(?: (?:graph|network))?"
+    rb"\s*(?:\(each (?:un)?ordered pair of nodes is saved once\))?\s*"
+    rb"(?:: *(?!(?:no|none|yes|false|true|[nyft01])\s*$)\S+)?\s*",
     re.IGNORECASE,
 )
+#: SNAP's last comment.
+_SNAP_NAMES = re.compile(rb"#\s*FromNodeId\s+ToNodeId\s*")
+#: Comments after the first edge.
+_COMMENTS = re.compile(rb"^[ \t]*+(?:#|%|//)[^\n]*+", re.MULTILINE)
 #: Numbers of nodes and edges in SNAP's comments, and of nodes in KONECT's second line.
 _STATED = re.compile(rb"(?i)\bnodes\s*[:=]\s*([0-9]{1,18})\b|\bedges\s*[:=]\s*([0-9]{1,18})\b")
 _STATED_BY_KONECT = re.compile(rb"%\s*[0-9]+\s+([0-9]{1,18})\s+\1\s*")
-#: Values of Gephi's column `Type`.
-_DIRECTIONS = {"undirected", "mutual", "directed"}
 #: A first line that defines the delimiter for Excel.
 _SEPARATOR = re.compile(rb'"?sep=."?\s*', re.IGNORECASE)
 #: Endings of edge lists of OGB and TUDataset, and of the files beside them with the node counts.
@@ -84,7 +86,8 @@ def read_edge_list(
         Whether each line stands for both directions. If a file lists both directions of an edge,
         they count once, and must agree in weight and number. True by default for the banners of
         undirected graphs of SNAP (`# Undirected graph: ...` to `# FromNodeId ToNodeId`) and KONECT
-        (`% sym`), else False. Other comments or columns about directions raise an error.
+        (`% sym`), else False. Other comments or columns about directions, except
+        `# Directed graph`, raise an error.
     relabel : bool
         Whether to renumber sparse node numbers: node `i` is entry `i` of `numpy.unique` of all node
         numbers.
@@ -118,9 +121,9 @@ def read_edge_list(
         base = 1
     layout = _layout(start, path, symmetric, weights, columns, header)
     layout = replace(layout, allowed=_node_range(base, n_nodes, relabel))
-    if symmetric is None:
-        symmetric = start.is_undirected()
-    nodes, values = _read_edges(layout, progress)
+    is_undirected = start.is_undirected() if symmetric is None else None
+    symmetric = bool(symmetric or is_undirected)
+    nodes, values = _read_edges(layout, progress, is_undirected)
     if header is None and not (start.names or start.konect):
         _check_first_edge(path, nodes, values)
     if len(nodes) < start.edges:
@@ -155,8 +158,13 @@ def read_edge_list(
     return from_edges(sources, targets, values, count, name, source, symmetric=symmetric)
 
 
-def _read_edges(layout: Layout, progress: bool | None) -> tuple[npt.NDArray[Any], Floats | None]:
-    """Return nodes, shape (edges, 2), and weights or None; raise an error for the first mistake."""
+def _read_edges(
+    layout: Layout, progress: bool | None, is_undirected: bool | None = None
+) -> tuple[npt.NDArray[Any], Floats | None]:
+    """Return nodes, shape (edges, 2), and weights or None; raise an error for the first mistake.
+
+    `is_undirected` is what the comments before the edges say; None if the caller knows better.
+    """
     nodes: list[npt.NDArray[Any]] = []
     weights: list[Floats] = []
     for block_line, block in blocks(layout.path, progress):
@@ -165,6 +173,9 @@ def _read_edges(layout: Layout, progress: bool | None) -> tuple[npt.NDArray[Any]
             block_line = layout.line_number
         if not block:
             continue
+        if is_undirected is not None and any(sign in block for sign in (b"#", b"%", b"//")):
+            for comment in _COMMENTS.findall(block):
+                _check_comment(comment, is_undirected)
         edges = layout.read(block)
         if edges is None:
             raise layout.mistake(block_line, block)
@@ -249,15 +260,23 @@ class _Start:
 
     def is_undirected(self) -> bool:
         """Return whether a banner says so; raise an error for other comments about directions."""
-        is_snap = any(map(_SNAP.match, self.comments[:1]))
-        if self.konect or (is_snap and any(map(_SNAP_NAMES.fullmatch, self.comments))):
-            return self.konect != b"asym"
-        for comment in filter(_DIRECTION.match, self.comments):
-            text = quoted(comment.strip())
-            problem = f"the comment {text} may say that edges have no direction"
-            expected = "symmetric=True if they have none, or symmetric=False"
-            raise GraphError("symmetric", problem, expected)
-        return False
+        first = _CLEAR.fullmatch(self.comments[0]) if self.comments else None
+        is_snap = first and first[1] and any(map(_SNAP_NAMES.fullmatch, self.comments))
+        is_undirected = self.konect == b"sym" or bool(is_snap)
+        for comment in self.comments[1 if self.konect or is_snap else 0 :]:
+            _check_comment(comment, is_undirected)
+        return is_undirected
+
+
+def _check_comment(comment: bytes, is_undirected: bool) -> None:
+    """Raise an error for a comment about directions, unless it only says that edges have one."""
+    clear = _CLEAR.fullmatch(comment)
+    if DIRECTION.search(comment.decode("latin-1")) and not (
+        clear and bool(clear[1]) == is_undirected
+    ):
+        problem = f"the comment {quoted(comment.strip())} may say whether edges have a direction"
+        expected = "symmetric=True if they have none, or symmetric=False"
+        raise GraphError("symmetric", problem, expected)
 
 
 def _read_start(path: Path, header: bool | None) -> _Start:
@@ -321,7 +340,7 @@ def _layout(
     direction_columns = [
         position
         for position, (name, field) in enumerate(zip(names or (), fields, strict=False))
-        if name.lower() == "directed" or field.lower() in _DIRECTIONS
+        if DIRECTION.search(name) or DIRECTION.fullmatch(field)  # such as Gephi's column `Type`
     ]
     if names and direction_columns and symmetric is None:
         name, field = names[direction_columns[0]], fields[direction_columns[0]]

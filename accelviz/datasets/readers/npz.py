@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from accelviz.datasets import convert
-from accelviz.datasets.readers.columns import role
+from accelviz.datasets.readers.columns import DIRECTION, role
 from accelviz.datasets.readers.registry import reader
 from accelviz.datasets.readers.text import check_unpacked, explained
 from accelviz.errors import ArgumentError, GraphError
@@ -25,7 +25,14 @@ _NODE_ARRAYS = re.compile("x|y|z|pos|batch|.*mask")
 
 
 @reader(".npz")
-def read_npz(path: Path, *, name: str, source: str, weights: bool | str | None = None) -> Graph:
+def read_npz(
+    path: Path,
+    *,
+    name: str,
+    source: str,
+    weights: bool | str | None = None,
+    symmetric: bool | None = None,
+) -> Graph:
     """Read an archive of arrays, whose names determine the format.
 
     - `indptr`, `indices`, `shape` and optionally `data`: any format of `scipy.sparse.save_npz`.
@@ -33,7 +40,8 @@ def read_npz(path: Path, *, name: str, source: str, weights: bool | str | None =
       an edge from `edge_index[0, e]` to `edge_index[1, e]`, a nonzero in the row of the latter. Its
       weight is in `edge_weight`, or in `edge_attr` if that has one column. `weights` is the name of
       another member, or False for no weights. Without `num_nodes`, the number of nodes is the
-      number of rows of `x`.
+      number of rows of `x`. `symmetric` states whether each edge stands for both directions; it is
+      required if a member's name is about directions, such as `directed`.
     - `src_li`, `dst_li` and `num_nodes`: GNNAdvisor's format. Rows are `src_li`, columns `dst_li`,
       as in GNNAdvisor's CSR.
 
@@ -54,8 +62,9 @@ def read_npz(path: Path, *, name: str, source: str, weights: bool | str | None =
         with np.load(path, allow_pickle=False) as archive:
             fields = {**archive}
         edges = {"edge_index", "src_li"} & fields.keys()
-        if weights is not None and not edges:
-            raise ArgumentError("weights", "it chooses those of an edge_index", "no options")
+        for option, value in {"weights": weights, "symmetric": symmetric}.items():
+            if value is not None and not edges:
+                raise ArgumentError(option, "it is about an edge_index", "no options")
         if not edges and fields.get("format", np.array("csr")).item() not in (b"csr", "csr"):
             rows, _ = _integers("shape", fields["shape"], 2)
             convert.check_stated_size(rows, fields["data"].size)
@@ -67,7 +76,15 @@ def read_npz(path: Path, *, name: str, source: str, weights: bool | str | None =
             raise GraphError("src_li, dst_li", shapes, "equal lengths")
         fields["edge_index"] = np.stack([columns, rows])
     if "edge_index" in fields:
-        return _from_edge_index(fields, weights, name, source)
+        about_direction = [*filter(DIRECTION.search, fields)]
+        if about_direction and symmetric is None:
+            member = about_direction[0]
+            text = f" = {fields[member].item()!r}" if fields[member].size == 1 else ""
+            expected = "symmetric=True if each edge stands for both directions, or symmetric=False"
+            raise GraphError(
+                "symmetric", f"the member {member}{text} is about directions", expected
+            )
+        return _from_edge_index(fields, weights, bool(symmetric), name, source)
     missing = {"indptr", "indices", "shape"} - fields.keys()
     if missing:
         expected = "what scipy.sparse.save_npz writes (indptr, indices, data, shape, format), or "
@@ -86,7 +103,11 @@ def _integers(name: str, array: npt.NDArray[Any], count: int) -> list[int]:
 
 
 def _from_edge_index(
-    fields: Mapping[str, npt.NDArray[Any]], weights: bool | str | None, name: str, source: str
+    fields: Mapping[str, npt.NDArray[Any]],
+    weights: bool | str | None,
+    symmetric: bool,
+    name: str,
+    source: str,
 ) -> Graph:
     nodes, edges = fields.get("num_nodes"), convert.whole_if_empty(fields["edge_index"])
     n_nodes = None if nodes is None else _integers("num_nodes", nodes, 1)[0]
@@ -99,7 +120,10 @@ def _from_edge_index(
         values = fields[member]
         values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
         source = f"{source}, weights in {member}"
-    return convert.from_edge_index(edges, name, source, n_nodes=n_nodes, weights=values)
+    source += ", in both directions" * symmetric
+    return convert.from_edge_index(
+        edges, name, source, n_nodes=n_nodes, weights=values, symmetric=symmetric
+    )
 
 
 def _weights_member(

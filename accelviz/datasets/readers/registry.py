@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from accelviz.datasets.options import checked_options
-from accelviz.errors import GraphError
+from accelviz.errors import GraphError, checked_choice
 from accelviz.graph import Graph
 
 Reader = Callable[..., Graph]
@@ -79,23 +79,32 @@ def known_endings() -> str:
     return f"{', '.join(sorted(endings))}; text may be packed, as in .txt.gz or .mtx.bz2"
 
 
-def read_file(path: Path, **options: Any) -> Graph:
-    """Read a graph file with the reader of its ending, and options of that reader."""
+def read_file(path: Path, reader: str | None = None, **options: Any) -> Graph:
+    """Read a graph file with the reader of its ending, and options of that reader.
+
+    `reader` is the ending of another reader, such as ".txt", for a file without its ending.
+    """
+    if path.is_dir():
+        raise GraphError(str(path), "it is a folder", "a file in it")
     lowered = path.name.lower()
     endings = [ending for ending in READERS if lowered.endswith(ending)]
     if not endings and lowered.startswith("out."):  # a file of KONECT
         endings = [".edges"]
+    if reader is not None:
+        endings = [checked_choice("reader", reader, READERS)]
     if not endings:
         suffixes = [suffix for suffix in path.suffixes if suffix not in (".gz", ".bz2")]
         call = _ELSEWHERE.get(suffixes[-1].lower() if suffixes else "")
-        expected = f"{call}; or a file ending in {known_endings()}" if call else known_endings()
+        expected = f"a file ending in {known_endings()}; reader='.txt' reads any file as text"
+        expected = f"{call}; or {expected}" if call else expected
         raise GraphError(str(path), "no reader for this ending", expected)
     if not path.is_file():
         raise GraphError(str(path), "there is no such file", "a path to a graph file")
     ending = max(endings, key=len)
     function = READERS[ending]
     checked_options(function, options, f"the reader of {ending} files", ("name", "source"))
-    name = path.name[: -len(ending)] if lowered.endswith(ending) else path.name[len("out.") :]
+    name = path.name.removeprefix("out.") if lowered.startswith("out.") else path.name
+    name = path.name[: -len(ending)] if lowered.endswith(ending) else name
     name = name or path.name
     try:
         return function(path, name=name, source=f"file {path.name}", **options)
