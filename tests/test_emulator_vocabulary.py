@@ -615,7 +615,6 @@ def test_what_is_no_cuda_is_refused_with_what_is(statement, monkeypatch):
 
 #: CUDA that the emulator does not support, and the suggested replacement.
 OUTSIDE = {
-    "#include <cub/cub.cuh>": "shuffles, shared memory or cooperative_groups",
     "#include <thrust/device_vector.h>": "shuffles, shared memory or cooperative_groups",
     "#include <cuda/semaphore>": "libcu++",
     "#include <curand_kernel.h>": "draw the random numbers in Python",

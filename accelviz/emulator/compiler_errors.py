@@ -29,7 +29,13 @@ _ADVICE = (
         "bits and single bits use a function of fragments.cuh, such as mma_s4_k64",
     ),
     (r"wmma$|nvcuda", "#include <mma.h>"),
-    (r"(?:cub|thrust)\b", f"the emulator has no CUB and Thrust; {_LIBRARY}"),
+    (r"thrust\b", f"the emulator has no Thrust; {_LIBRARY}"),
+    (
+        r"cub(?:$|/(?:block|warp|cub))|(?:Block|Warp)[A-Z]\w+$",
+        "of CUB the emulator has BlockReduce, BlockScan, BlockLoad, BlockStore, BlockRadixSort, "
+        "WarpReduce and WarpScan, with #include <cub/cub.cuh>",
+    ),
+    (r"cub/|Device[A-Z]\w+$", "functions of CUB's device level are host code: call them outside"),
     (r"__pipeline", "#include <cuda_pipeline.h>"),
     (
         r"cuda(?:/|$)",
@@ -64,6 +70,7 @@ _UNKNOWN = tuple(
         r"'(?P<name>\w+)' does not name a type",
         r"use of undeclared identifier '(?P<name>\w+)'",
         r"unknown type name '(?P<name>\w+)'",
+        r"'(?P<name>\w+)' in namespace '\w+' does not name",
         r"is not a member of '(?P<name>std)'",
         r"in namespace '(?P<name>std)'",
         r"no (?:template|type|member) named '(?P<name>\w+)' in (?:namespace|the global)",

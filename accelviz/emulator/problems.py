@@ -158,6 +158,10 @@ _PROBLEMS = {
         "nothing of the result",
         "treat that case apart, such as `n < 32 ? x << n : 0`",
     ),
+    "block size": (
+        "{who} uses a collective of CUB in a block of another size than its template arguments say",
+        "{words}",
+    ),
     "fragment": (
         "{who} loads or stores a wmma fragment whose matrix {words}",
         "one address and one leading dimension for all lanes of the warp, multiples of 32 bytes "
@@ -236,6 +240,8 @@ def kernel_error(
         read_only, write_elsewhere = "__constant__", "constants are written by the host only"
     access = f"{who} {verb} {_element(answer, array, parameters)}"
     source = f"a local variable that nothing has written before: {text}"
+    if text.startswith("the "):
+        source = text
     define = (
         "give every local variable, and each element of a local array, a value before it is read, "
         "such as `= 0` or `= {}`"
@@ -246,6 +252,8 @@ def kernel_error(
             "read from lanes of the mask only (for 16 lanes begin with an offset of 8), or use the "
             "result only where the lane that is read is in the mask"
         )
+    if text.startswith("the "):
+        define = "let that thread write it to shared memory, and read it after a __syncthreads()"
     status = int(text) if key == "died" else 0
     fields = {
         **{name: answer[name] for name in ("bytes", "waiting", "left")},
