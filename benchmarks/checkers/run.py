@@ -46,7 +46,7 @@ TOOLS = {
 #: Time limit of a run on a GPU in seconds, and of a run that may never end.
 LIMIT, HANG_LIMIT = 30, 10
 #: Index of the group of cases that may hang, and seconds that are reserved for it.
-HANGING, RESERVED_SECONDS = 3, 70
+HANGING, RESERVED_SECONDS = 3, 40
 SMOKE = (
     *("reduce_tree", "reduce_tree: missing barrier", "reduce_tree: missing guard"),
     "reduce_grid_stride: output not cleared",
@@ -142,8 +142,13 @@ def _run(command: list, limit: float) -> tuple[str, str, float]:
     return ended, text, time.perf_counter() - start
 
 
-def run_on_gpu(cases: list[Case], jobs: int, limit: float, write, known: set) -> None:
-    """Run cases on the GPU alone and under every tool; cases that may hang run last."""
+def run_on_gpu(
+    cases: list[Case], counts: list[int], jobs: int, limit: float, write, known: set
+) -> None:
+    """Run cases on the GPU alone and under every tool; cases that may hang run last.
+
+    `counts` are numbers of warps.
+    """
     end = time.monotonic() + limit
     with tempfile.TemporaryDirectory() as folder:
         programs = Programs(Path(folder), cases, jobs)
@@ -163,9 +168,11 @@ def run_on_gpu(cases: list[Case], jobs: int, limit: float, write, known: set) ->
         for run in alone:
             run_one(run, end, 1)
         for number, group in enumerate(group_runs(cases)):
-            runs = [(case, warps, tool) for tool in tools for case, warps in group]
+            runs = [
+                (case, warps, tool) for tool in tools for case, warps in group if warps in counts
+            ]
             runs = [run for run in runs if run not in alone]
-            latest = end if number == HANGING else end - RESERVED_SECONDS
+            latest = end if number == HANGING else end - min(RESERVED_SECONDS, limit / 3)
             with ThreadPoolExecutor(jobs) as pool:
                 list(pool.map(lambda run, latest=latest: run_one(run, latest, jobs), runs))
             print(f"{len(runs)} runs; {end - time.monotonic():.0f} s left", flush=True)
@@ -212,6 +219,8 @@ def main() -> None:
     parser.add_argument("--emulator", action="store_true", help="the emulator, and no GPU")
     parser.add_argument("--smoke", action="store_true", help="four cases")
     parser.add_argument("--kernels", nargs="+", help="only these")
+    parser.add_argument("--kinds", nargs="+", help="only these mistakes, and correct kernels")
+    parser.add_argument("--warps", type=int, nargs="+", default=[1, 2, 8], help="only these")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs side by side")
     parser.add_argument("--limit", type=float, default=330, help="seconds in all on a GPU")
     parser.add_argument("--output", type=Path, required=True, help="CSV to write")
@@ -221,6 +230,7 @@ def main() -> None:
         for case in CASES
         if (not options.smoke or case.name in SMOKE)
         and (not options.kernels or case.kernel.name in options.kernels)
+        and (not options.kinds or not case.mistake or case.mistake.kind in options.kinds)
     ]
     if options.emulator:  # only this option needs accelviz
         from corpus.emulated import hardware, run_emulated
@@ -250,11 +260,12 @@ def main() -> None:
         if options.emulator:
             for case in cases:
                 for warps in case.warps:
-                    if (*case_names(case), str(warps), "emulator") in known:
+                    name = (*case_names(case), str(warps), "emulator")
+                    if warps not in options.warps or name in known:
                         continue
                     write(case, warps, "emulator", 1, run_emulated(case, warps))
         else:
-            run_on_gpu(cases, options.jobs, options.limit, write, known)
+            run_on_gpu(cases, options.warps, options.jobs, options.limit, write, known)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import numpy as np
 
 SEED = 20260101
 #: Kinds of mistakes with which a kernel never ends, at least if blocks run one after another.
-ENDLESS = ("endless loop", "wait for ever", "wait for a later block")
+ENDLESS = ("endless loop", "wait for ever", "wait for a later block", "stale compare-and-swap")
 #: Kinds of mistakes, and for each a regular expression that a checker's report must match.
 KINDS = {
     **dict.fromkeys(
@@ -24,7 +24,7 @@ KINDS = {
             *("unwritten global memory", "output not cleared"),
             *("race in shared memory", "race in global memory", "race of bytes"),
         ),
-        "a race|nothing has written|store the same value",
+        "a race|nothing has written|store the same value|still copies",
     ),
     **dict.fromkeys(
         (
@@ -34,7 +34,7 @@ KINDS = {
             *("wrong stride", "index far outside", "index below zero", "int overflow of an index"),
             *("too little dynamic shared memory", "race between blocks", "unwritten shared memory"),
         ),
-        "out of bounds|a race|nothing has written",
+        "out of bounds|a race|nothing has written|store the same value",
     ),
     **dict.fromkeys(
         ("return before a barrier", "barrier in a branch", "different barriers"),
@@ -52,6 +52,25 @@ KINDS = {
     "division by zero": "by zero",
     "failed assertion": "assert",
     **dict.fromkeys(ENDLESS, "did not end"),
+    **dict.fromkeys(
+        ("copy not waited for", "copy from what is written", "wait for too few copies"),
+        "still copies|without a wait|a race|nothing has written",
+    ),
+    "copy without a commit": "still copies|without a wait",
+    "block beyond its bound": "__launch_bounds__",
+    "unfilled constant": "nobody has given a value",
+    "read-only load of what is written": "__ldg",
+    "lane outside the mask": "outside its mask|outside the mask|exchange",
+    "shuffle width": "power of two",
+    **dict.fromkeys(
+        ("unwritten vector", "unwritten 16-bit number", "unwritten local array"),
+        "local variable that nothing has written",
+    ),
+    "branch on an unwritten variable": "local variable that nothing has written",
+    "race of halves": "a race",
+    "unwritten half": "nothing has written",
+    "shift too far": "shifts",
+    "conversion out of range": "converts a floating-point number",
 }
 
 

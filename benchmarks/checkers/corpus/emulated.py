@@ -7,7 +7,7 @@ import warnings
 
 import accelviz
 from accelviz.devices import find_device
-from accelviz.errors import KernelError
+from accelviz.errors import ArgumentError, KernelError
 
 from .case import Case, CheckerResult
 
@@ -34,7 +34,7 @@ def run_once(case: Case, warps: int, seed: int = 0) -> CheckerResult:
             )
         if outputs.notes:
             raise outputs.notes[0]
-    except KernelError as error:
+    except (ArgumentError, KernelError) as error:
         return CheckerResult(True, "found", time.perf_counter() - start, str(error))
     seconds = time.perf_counter() - start
     wrong = launch.wrong_outputs(outputs)
