@@ -45,6 +45,13 @@ def _same_start():
     host_graph._cache.clear()
 
 
+@pytest.fixture(params=["edges", "csr"])
+def way(request, monkeypatch):
+    """Let small products go over the edges, as by default, or have a CSR form as large ones do."""
+    if request.param == "csr":
+        monkeypatch.setattr(host, "SMALL_ELEMENTS", 0)
+
+
 def doubles(tensors):
     return [None if t is None else t.detach().double().requires_grad_() for t in tensors]
 
@@ -71,6 +78,7 @@ MODES = [("sum", True), ("sum", False), ("mean", False), ("symmetric", False)]
 @pytest.mark.parametrize(("scaling", "weighted"), MODES)
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("n_cols", [0, 1, 7, 64])
+@pytest.mark.usefixtures("way")
 def test_spmm_and_its_gradients_are_sums_in_float32(name, scaling, weighted, transposed, n_cols):
     edge_index, size = GRAPHS[name]
     x = torch.randn(size[1 if transposed else 0], n_cols, requires_grad=True)
@@ -258,6 +266,7 @@ CHANGES = [change_by_alias, change_by_data, change_in_place, change_by_swap]
 
 
 @pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.usefixtures("way")
 def test_each_change_of_edge_index_is_noticed(change):
     edge_index, size = GRAPHS["loops"]
     edge_index = edge_index.clone()
@@ -296,6 +305,7 @@ def test_equal_content_shares_one_graph():
 
 
 def test_the_cache_is_bounded(monkeypatch):
+    monkeypatch.setattr(host, "SMALL_ELEMENTS", 0)
     x = torch.randn(100, 4)
 
     def run(seed):
@@ -330,6 +340,7 @@ def test_the_cache_holds_no_memory_of_edge_index():
     assert np.array_equal(graph.csr(None, False).columns, expected)
 
 
+@pytest.mark.usefixtures("way")
 def test_a_graph_first_used_in_inference_mode_can_be_trained_on():
     values, size = GRAPHS["loops"]
     with torch.inference_mode():
@@ -425,6 +436,7 @@ def test_operands_need_not_be_contiguous():
 
 @pytest.mark.parametrize("node", [-1, 3, 1 << 31, -(1 << 40)])
 @pytest.mark.parametrize("row", [0, 1])
+@pytest.mark.usefixtures("way")
 def test_a_node_that_does_not_exist_is_refused(node, row):
     edge_index = torch.tensor([[0, 1, 2], [1, 2, 0]])
     edge_index[row, 1] = node

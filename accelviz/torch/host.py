@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numba
 import numpy as np
 import torch
 
@@ -18,7 +19,11 @@ from accelviz.strategies.attention.scores import dropout_factors, score_operands
 from accelviz.strategies.spmm import extrema, gradient
 from accelviz.strategies.spmm.operation import sum_rows
 from accelviz.torch.host_attention import add_gradients, attend
-from accelviz.torch.host_graph import CSR, adjacency
+from accelviz.torch.host_graph import CSR, adjacency, edge_array, no_such_node
+
+#: Most elements, items x columns, of a product without a CSR form of the graph.
+SMALL_ELEMENTS = 1 << 17
+_NO_VALUES = np.zeros(0, np.float32)
 
 
 def _array(name: str, tensor: Any, *shape: int) -> Any:
@@ -40,6 +45,54 @@ def _by_rows(csr: CSR, function: Callable[..., None], products: int, *operands: 
     in_pieces(compute, csr.records, products, torch.get_num_threads())
 
 
+@numba.njit(cache=True, nogil=True)
+def add_products(
+    edges: Any,
+    values: Any,
+    X: Any,
+    Y: Any,
+    targets: int,
+    loops: int,
+    symmetric: bool,
+    mean: bool,
+    transposed: bool,
+) -> bool:
+    """Add A X to Y without a CSR form of A, item by item; return whether all nodes exist.
+
+    A new graph has no CSR form yet, and making it takes longer than a small product.
+    """
+    n_edges = edges.shape[1]
+    n_sources = Y.shape[0] if transposed else X.shape[0]
+    scales = np.zeros(targets if symmetric or mean else 0, np.float32)
+    for e in range(n_edges):
+        source, target = edges[0, e], edges[1, e]
+        if not (0 <= source < n_sources and 0 <= target < targets):
+            return False
+        if scales.size and (loops == 0 or source != target):
+            scales[target] += 1
+    for i in range(scales.size):
+        degree = scales[i] + np.float32(i < loops)
+        if mean:
+            scales[i] = np.float32(1) / max(degree, np.float32(1))
+        elif degree > 0:
+            scales[i] = np.float32(1) / np.sqrt(degree)
+    for item in range(n_edges + loops):
+        source = target = item - n_edges
+        if item < n_edges:
+            source, target = edges[0, item], edges[1, item]
+            if loops and source == target:
+                continue
+        weight = values[item] if values.size else np.float32(1)
+        if mean:
+            weight *= scales[target]
+        elif symmetric:
+            weight *= scales[target] * scales[source]
+        row, column = (source, target) if transposed else (target, source)
+        for c in range(X.shape[1]):
+            Y[row, c] += weight * X[column, c]
+    return True
+
+
 def spmm(
     edge_index: Any,
     weight: Any,
@@ -51,10 +104,20 @@ def spmm(
     transposed: bool,
     start: Any = None,
 ) -> Any:
-    """Compute `operators.spmm`, added to `start`."""
-    edges, graph = adjacency(edge_index, sources, targets, loops)
+    """Compute `operators.spmm`, added to `start`, which is overwritten."""
     n_rows, n_inputs = (sources, targets) if transposed else (targets, sources)
-    csr, X = graph.csr(edges, transposed), _array("x", x, n_inputs, x.shape[-1])
+    X, n_items = _array("x", x, n_inputs, x.shape[-1]), edge_index.shape[-1] + loops
+    if n_items * X.shape[1] <= SMALL_ELEMENTS and loops <= min(sources, targets):
+        edges, values = edge_array(edge_index), _NO_VALUES
+        if weight is not None:
+            values = _array("weight", weight, n_items)
+        y = torch.zeros((n_rows, X.shape[1])) if start is None else start
+        operands = edges, values, X, y.numpy(), targets, loops, scaling == "symmetric"
+        if not add_products(*operands, scaling == "mean", transposed):
+            raise no_such_node(edges, (sources, targets))
+        return y.to(x.dtype)
+    edges, graph = adjacency(edge_index, sources, targets, loops)
+    csr = graph.csr(edges, transposed)
     if weight is None:
         values = graph.values(edges, scaling, transposed)
     else:

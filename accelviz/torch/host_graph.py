@@ -123,14 +123,19 @@ class Adjacency:
 
 def adjacency(edge_index: Any, sources: int, targets: int, loops: int) -> tuple[Any, Adjacency]:
     """Return the node numbers as a NumPy array, and their graph, new or from the cache."""
-    if edge_index.dtype not in (torch.int64, torch.int32) or edge_index.shape[:-1] != (2,):
-        problem = f"shape {tuple(edge_index.shape)}, {edge_index.dtype}"
-        raise ArgumentError("edge_index", problem, "int64 or int32, shape (2, E)")
-    edges = np.ascontiguousarray(edge_index.detach().numpy())
+    edges = edge_array(edge_index)
     key = (_content_hash(edges), edges.size, edges.itemsize, sources, targets, loops)
     graph = _cache.pop(key, None)  # a thread that misses it meanwhile makes its own
     _cache[key] = graph = graph or Adjacency(edges, sources, targets, loops)
     return edges, graph
+
+
+def edge_array(edge_index: Any) -> Any:
+    """Return the node numbers as a contiguous NumPy array."""
+    if edge_index.dtype not in (torch.int64, torch.int32) or edge_index.shape[:-1] != (2,):
+        problem = f"shape {tuple(edge_index.shape)}, {edge_index.dtype}"
+        raise ArgumentError("edge_index", problem, "int64 or int32, shape (2, E)")
+    return np.ascontiguousarray(edge_index.detach().numpy())
 
 
 def _trim_cache(nbytes: int) -> None:
@@ -196,11 +201,16 @@ def _sorted(edges: Any, row: int, size: tuple[int, int], loops: int) -> CSR:
     sort = _sort if threads == 1 else functools.partial(_sort_in_threads, threads)
     items, walk, cost = sort(*operands)
     if cost.size != size[row] + 1:
-        ranges = [f"{int(nodes.min())} to {int(nodes.max())}" for nodes in edges]
-        problem = f"sources {ranges[0]}, targets {ranges[1]}"
-        expected = f"sources 0 to {size[0] - 1}, targets 0 to {size[1] - 1}"
-        raise ArgumentError("edge_index", problem, expected)
+        raise no_such_node(edges, size)
     return CSR(walk[3], items, Records(walk, cost))
+
+
+def no_such_node(edges: Any, size: tuple[int, int]) -> ArgumentError:
+    """Return the error of edges whose nodes do not all exist."""
+    ranges = [f"{int(nodes.min())} to {int(nodes.max())}" for nodes in edges]
+    problem = f"sources {ranges[0]}, targets {ranges[1]}"
+    expected = f"sources 0 to {size[0] - 1}, targets 0 to {size[1] - 1}"
+    return ArgumentError("edge_index", problem, expected)
 
 
 def _sort_in_threads(

@@ -188,9 +188,7 @@ class Layer:
         """Return the two arguments as PyTorch Geometric's layers take them."""
         if type(edge_index) is SplitGraph:
             problem = "a SplitGraph, and this call needs PyTorch Geometric's code"
-            expected = (
-                "an edge_index; or a call that accelviz's operations cover (docs/pytorch.md)"
-            )
+            expected = "an edge_index; or a call that accelviz's operations cover (docs/pytorch.md)"
             raise ArgumentError("edge_index", problem, expected)
         if self._operators is not operators:
             self._operators.refuse()

@@ -121,7 +121,7 @@ def torch_training(results: Results) -> Parts:
 
 #: Tables of training steps, by command.
 STEPS = {
-    "steps": "Training steps in a plain loop: times as fast as PyTorch Geometric (our milliseconds).",
+    "steps": "Steps in a plain loop: times as fast as PyTorch Geometric (our milliseconds).",
     "captured": "The same, captured as a CUDA graph.",
     "compiled": "The same, compiled by `torch.compile`.",
 }
