@@ -9,7 +9,7 @@ from accelviz import torch as ours
 
 N, N_SOURCES, N_IN = 40, 25, 6
 
-#: Case: name of the layer, arguments and options; "mlp" is a network for GINConv.
+#: Case: name of the layer, arguments and options; "mlp" and "wide mlp" are networks for GINConv.
 LAYERS = {
     "gcn": ("GCNConv", (6, 4), {}),
     "gcn wide": ("GCNConv", (6, 9), {}),
@@ -24,6 +24,7 @@ LAYERS = {
     "gcn decomposed": ("GCNConv", (6, 4), {"decomposed_layers": 2}),
     "gin": ("GINConv", ("mlp",), {"train_eps": True, "eps": 0.3}),
     "gin fixed": ("GINConv", ("mlp",), {}),
+    "gin wide": ("GINConv", ("wide mlp",), {}),
     "gin mean": ("GINConv", ("mlp",), {"aggr": "mean"}),
     "gin max": ("GINConv", ("mlp",), {"aggr": "max", "eps": -0.2}),
     "gin reversed": ("GINConv", ("mlp",), {"flow": "target_to_source"}),
@@ -118,6 +119,8 @@ def layer_of(module, case, device="cpu"):
     """Return the layer of a case with parameters of a seed."""
     name, arguments, options = LAYERS[case]
     torch.manual_seed(1)
+    if arguments == ("wide mlp",):
+        arguments = (torch.nn.Sequential(torch.nn.Linear(6, 8)),)
     if arguments == ("mlp",):
         first, last = torch.nn.Linear(6, 5), torch.nn.Linear(5, 4)
         arguments = (torch.nn.Sequential(first, torch.nn.ReLU(), last),)

@@ -54,7 +54,7 @@ class Convolution(torch.autograd.Function):
     ) -> Any:
         """Return the features of the targets, (n_targets, n_out)."""
         spmm = operators.backend(x).spmm
-        numbers = (*size, scaling, False)
+        numbers, target_is_x = (*size, scaling, False), target is x
         if dense_first:
             saved, h, start = x, torch.mm(x, left.t()), None
             if root_weight is not None:
@@ -65,14 +65,15 @@ class Convolution(torch.autograd.Function):
             if start is None and bias is not None:
                 y.add_(bias)
         else:
+            x = x.contiguous()
             start = None if shift is None else x * shift
-            saved = spmm(edge_index, weight, x.contiguous(), *numbers, start)
+            saved = spmm(edge_index, weight, x, *numbers, start)
             y = functional.linear(saved, left, bias)
             if root_weight is not None:
                 y.addmm_(target, root_weight.t())
         saved = saved if left.requires_grad else None
         ctx.save_for_backward(edge_index, weight, saved, left, target, root_weight, bias, x, shift)
-        ctx.options, ctx.target_is_x = (size, scaling, dense_first), target is x
+        ctx.options, ctx.target_is_x = (size, scaling, dense_first), target_is_x
         return y
 
     @staticmethod
