@@ -8,7 +8,7 @@ need, each once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -93,9 +93,6 @@ class Part:
         Local edges; vertices are numbered from 0 on.
     remote : Graph, shape (n_rows, n_halo)
         Remote edges; column `h` is row `h` of the halo.
-    local_nonzeros, remote_nonzeros : arrays of int64
-        Nonzero `k` of `local` is nonzero `local_nonzeros[k]` of the split's graph; likewise for
-        `remote`.
     halo_owner, halo_row : arrays of int32, shape (n_halo,)
         Owner of each halo row, and the row's number on the owner. The order starts with the next
         device and wraps around, so that the devices do not all fetch from the same device first.
@@ -106,8 +103,6 @@ class Part:
     stop: int
     local: Graph
     remote: Graph
-    local_nonzeros: npt.NDArray[Any]
-    remote_nonzeros: npt.NDArray[Any]
     halo_owner: Ints
     halo_row: Ints
 
@@ -159,9 +154,6 @@ class Split:
     permutation : Permutation or None
         Vertex `i` of `graph` is the caller's vertex `permutation.order[i]`. None if both orders are
         the same.
-    nonzeros : array of int or None
-        Nonzero `k` of `graph` is the caller's nonzero `nonzeros[k]`. None if the orders are the
-        same.
     how : str
         Method of the split, for messages.
     setup_seconds : dict of str to float
@@ -171,7 +163,6 @@ class Split:
     graph: Graph
     bounds: Longs
     permutation: Permutation | None
-    nonzeros: npt.NDArray[Any] | None
     how: str
     setup_seconds: dict[str, float]
 
@@ -184,16 +175,6 @@ class Split:
     def parts(self) -> tuple[Part, ...]:
         """The part of each device."""
         return tuple(_part(self.graph, self.bounds, device) for device in range(self.n_devices))
-
-    @cached_property
-    def transposed(self) -> Split:
-        """The transposed graph with the same vertices on the same devices, for gradients."""
-        transpose = self.graph.transposed()
-        nonzeros = transpose.nonzeros
-        if self.nonzeros is not None:
-            nonzeros = self.nonzeros[nonzeros]
-        how = f"{self.how}, transposed"
-        return Split(transpose.graph, self.bounds, self.permutation, nonzeros, how, {})
 
     @property
     def cut_share(self) -> float:
@@ -283,7 +264,7 @@ def split(graph: Any, devices: int = 2, *, by: Any = "edges", order: Any = None)
         raise GraphError("graph", problem, "as many rows as columns: both are dealt out alike")
     devices = checked_integer("devices", devices)
     clock = Stopwatch()
-    how, permutation, nonzeros, bounds = str(by), None, None, None
+    how, permutation, bounds = str(by), None, None
     with clock.step("order"):
         if isinstance(by, str) and by == "metis":
             if order is not None:
@@ -299,17 +280,11 @@ def split(graph: Any, devices: int = 2, *, by: Any = "edges", order: Any = None)
                 raise PartitionError("order", f"got a {type(order).__name__}", expected)
             permutation, how = order, f"{how} in a given order"
         if permutation is not None:
-            pattern, nonzeros = permutation.apply_to_pattern(graph.pattern, columns=True)
-            graph = replace(
-                graph,
-                row_pointers=pattern.row_pointers,
-                column_indices=pattern.column_indices,
-                values=taken_over(np.take(graph.values, nonzeros)),
-            )
+            graph = permutation.apply_to_graph(graph, columns=True)
     with clock.step("ranges"):
         if bounds is None:
             bounds, how = _bounds(graph, devices, by, how)
-    return Split(graph, bounds, permutation, nonzeros, how, clock.seconds)
+    return Split(graph, bounds, permutation, how, clock.seconds)
 
 
 def _bounds(graph: Graph, devices: int, by: Any, how: str) -> tuple[Longs, str]:
@@ -335,32 +310,25 @@ def _bounds(graph: Graph, devices: int, by: Any, how: str) -> tuple[Longs, str]:
 
 def _part(graph: Graph, bounds: Longs, device: int) -> Part:
     first, stop = map(int, bounds[device : device + 2])
-    pointers = graph.row_pointers[first : stop + 1]
-    begin, end = int(pointers[0]), int(pointers[-1])
-    columns, shape = graph.column_indices[begin:end], (stop - first, graph.n_rows)
-    # The rows of this device, with the numbers of the nonzeros as values.
-    nonzeros = sparse.csr_array((np.arange(begin, end), columns, pointers - begin), shape)
+    rows = graph.adjacency[first:stop]
+    columns = rows.indices
     is_halo = np.zeros(graph.n_rows, np.bool_)
     is_halo[columns] = True
     is_halo[first:stop] = False
     halo = np.concatenate([stop + np.flatnonzero(is_halo[stop:]), np.flatnonzero(is_halo[:first])])
     owner = np.searchsorted(bounds, halo, side="right") - 1
     name = f"{graph.name}, device {device}"
-    local, local_nonzeros = _subgraph(graph, nonzeros[:, first:stop], name)
-    remote, remote_nonzeros = _subgraph(graph, nonzeros[:, halo], f"{name}, remote")
     return Part(
-        *(device, first, stop, local, remote, local_nonzeros, remote_nonzeros),
+        *(device, first, stop),
+        _subgraph(graph, rows[:, first:stop], name),
+        _subgraph(graph, rows[:, halo], f"{name}, remote"),
         *(owner.astype(np.int32), (halo - bounds[owner]).astype(np.int32)),
     )
 
 
-def _subgraph(graph: Graph, nonzeros: sparse.csr_array, name: str) -> tuple[Graph, Longs]:
-    """Return a graph with the pattern of `nonzeros`, whose values are numbers of nonzeros.
-
-    The second result has these numbers in the order of the new graph's nonzeros.
-    """
-    nonzeros.sort_indices()
-    pointers, columns = nonzeros.indptr.astype(np.int64), nonzeros.indices.astype(np.int32)
-    values = np.take(graph.values, nonzeros.data)
-    arrays = taken_over(pointers), taken_over(columns), taken_over(values)
-    return Graph(*arrays, nonzeros.shape, name, graph.source, graph.kind), nonzeros.data
+def _subgraph(graph: Graph, matrix: sparse.csr_array, name: str) -> Graph:
+    """Return a matrix as a graph of the kind of `graph`."""
+    matrix.sort_indices()
+    pointers, columns = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+    arrays = taken_over(pointers), taken_over(columns), taken_over(matrix.data)
+    return Graph(*arrays, matrix.shape, name, graph.source, graph.kind)
