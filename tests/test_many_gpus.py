@@ -472,7 +472,7 @@ def test_a_small_graph_is_left_on_one_gpu():
 
 def test_a_step_is_predicted_from_the_split():
     rates = rates_of(records.recorded("many-gpus-rates-h200"))
-    cut, small = Work.even(2_000_000, 64_000_000, 2, 0.1), Work.even(2_708, 10_556, 2, 0.1)
+    cut, small = Work.even(2_000_000, 64_000_000, 2, 0.01), Work.even(2_708, 10_556, 2, 0.1)
     shuffled = Work.even(2_000_000, 64_000_000, 2, 0.5)
 
     def predicted(work, **options):

@@ -11,9 +11,13 @@ from accelviz.many_gpus.model import Work, on_one
 from accelviz.many_gpus.rates import Rates
 from accelviz.plans.operation import FLOAT_BYTES
 
-#: Assumptions: bytes of memory traffic per node and layer, in rows of the layer's input and output;
-#: seconds of a collective beside its bytes; least seconds of a captured step.
-_DENSE_ROWS, _COLLECTIVE, _LEAST_STEP = 5, 30e-6, 150e-6
+#: Bytes of memory traffic per node and layer, in rows of the layer's input and output (assumed).
+_DENSE_ROWS = 5
+#: Seconds of a collective beside its bytes, least seconds of a captured step, seconds to select and
+#: add a row of the halo, and share of the link's rate that NCCL reaches: two H100.
+_COLLECTIVE, _LEAST_STEP, _SELECT, _LINK_SHARE = 10e-6, 150e-6, 0.55e-9, 0.6
+#: If a device needs this share of the others' rows, they are sent without a selection.
+WHOLE_SHARE = 0.7
 
 
 @dataclass(frozen=True)
@@ -99,8 +103,8 @@ def predict_step(
     A layer multiplies the narrower of its input and result, forward and backward, and exchanges its
     rows in both. The first layer of constant features multiplies them once, if they have at most
     twice the columns of its result. Computing is that of one device times the largest share of the
-    edges and nodes. Exchange and computing do not overlap. Memory traffic of dense operations and
-    the seconds of a collective are assumptions.
+    edges and nodes. Exchange and computing do not overlap. Memory traffic of dense operations is an
+    assumption; the seconds of exchanges were read off steps on two H100 (docs/many-gpus.md).
 
     Examples
     --------
@@ -136,7 +140,11 @@ def predict_step(
     share = (edge_share * sparse + node_share * dense) / (sparse + dense)
     compute = max(share * one_gpu, min(one_gpu, _LEAST_STEP))
     exchange = _COLLECTIVE * (len(exchanged) + 1)
+    others = work.nodes - max(work.rows)
+    is_whole = max(work.halo) >= WHOLE_SHARE * others
+    rows = others if is_whole else max(work.halo)
     for n_cols in exchanged:
         row_bytes = n_cols * FLOAT_BYTES
-        exchange += max(work.halo) * row_bytes / rates.link_rate(row_bytes)
+        row_seconds = row_bytes / (_LINK_SHARE * rates.link_rate(row_bytes))
+        exchange += rows * (row_seconds + (0 if is_whole else _SELECT))
     return StepPrediction(work.devices, compute + exchange, one_gpu, compute, exchange)
