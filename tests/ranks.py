@@ -9,6 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 from torch import nn
 from torch.nn import functional
@@ -81,7 +82,7 @@ def edges_of_cora(weighted=False):
     return edge_index, 2708, weight, x, torch.tensor(nodes.labels)
 
 
-def trained(model, steps=4, halo=False, split=None, path=None, kill_at=None):
+def trained(model, steps=3, halo=False, split=None, path=None, kill_at=None):
     """Train; return losses, parameters and the scores of all nodes."""
     edge_index, n_nodes, weight, x, labels = edges_of_cora("weighted" in model)
     if split is None:
@@ -178,6 +179,11 @@ def chosen(folder):
         results["scores"] = layer(x, graph).detach()
         results["expected"] = layer(x, edge_index).detach()
         results["size"] = graph.size
+    else:
+        layer = ours.GCNConv(WIDTH, 4)
+        with pytest.raises(AccelvizError, match="rank 1 is idle"):
+            TrainingStep(graph, layer, torch.optim.SGD(layer.parameters(), 0.1), lambda: 0)
+        assert str(graph) == "SplitGraph(rank 1, idle)"
     torch.save(results, folder / f"chosen {results['rank']}.pt")
 
 

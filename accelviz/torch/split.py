@@ -108,6 +108,11 @@ class SplitGraph:
         self.size, self.rank, self.group = 1, 0, group
         if _join(self.device):
             self.size, self.rank = distributed.get_world_size(group), distributed.get_rank(group)
+            backend = distributed.get_backend(group)
+            if backend == ("gloo" if self.device.type == "cuda" else "nccl"):
+                problem = f"{self.device} with the backend {backend}"
+                expected = "NCCL for GPUs, gloo for CPUs: leave init_process_group to SplitGraph"
+                raise ArgumentError("device", problem, expected)
         if devices is not None:
             self._use_first(devices)
         self.is_idle = self.rank >= self.size
@@ -243,6 +248,8 @@ class SplitGraph:
         self._sent_rows = [*(rows - first).split(self._sent)]
 
     def __repr__(self) -> str:
+        if self.is_idle:
+            return f"SplitGraph(rank {self.rank}, idle)"
         return (
             f"SplitGraph(rank {self.rank} of {self.size}: {self.n_own:,} of {self.n_nodes:,} nodes,"
             f" {self.edge_index.size(1):,} edges, halo of {self.n_halo:,})"
@@ -400,7 +407,7 @@ class TrainingStep:
     Raises
     ------
     ArgumentError
-        If parameters have several types or devices.
+        If parameters have several types or devices, or the rank is idle.
 
     Examples
     --------
@@ -422,6 +429,8 @@ class TrainingStep:
         *,
         capture: bool = True,
     ) -> None:
+        if graph.is_idle:
+            raise ArgumentError("graph", f"rank {graph.rank} is idle", "a rank with nodes: end it")
         self.graph, self.model, self.optimizer, self._loss = graph, model, optimizer, loss
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         kinds = {(parameter.dtype, str(parameter.device)) for parameter in self._parameters}
