@@ -192,15 +192,6 @@ def test_a_thread_that_waits_in_a_loop_of_atomics_sees_what_the_fence_releases(t
         emulate(SPIN, 1, threads, data, np.zeros(1, np.int32), Y, False, seed=seed)
 
 
-def test_cp_async_in_ptx_is_refused_with_what_to_use():
-    code = """__device__ void copy(unsigned to, const float *from) {
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from));
-    }
-    __global__ void k(float *X) { copy(0, X); }"""
-    with pytest.raises(KernelError, match=r"kernel\.cu:2: .* no PTX.*for cp.async: __pipeline_m"):
-        emulate(code, 1, 1, np.zeros(1, F))
-
-
 RESTRICT = source("restrict")
 
 

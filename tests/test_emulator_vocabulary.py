@@ -620,7 +620,6 @@ OUTSIDE = {
     "#include <curand_kernel.h>": "draw the random numbers in Python",
     "#include <cublas_v2.h>": "outside of the kernel",
     "__device__ float f(cudaTextureObject_t t) { return tex2D<float>(t, 0, 0); }": "no textures",
-    '__device__ int lane() { int x; asm("mov.u32 %0, %%laneid;" : "=r"(x)); return x; }': "no PTX",
     "__device__ void f() { nvcuda::wmma::fill_fragment(0, 0); }": "#include <mma.h>",
     "__global__ void child() {} __device__ void f() { child<<<1, 32>>>(); }": "launches another",
     "int main() { void *p; cudaMalloc(&p, 4); }": "the kernels alone",

@@ -98,8 +98,6 @@ def compile_error(file: str, source: str, log: str, entry: str) -> KernelError |
     line = next(iter([*_lines(file, log[start : error.end()]), *before[-1:], *after]), None)
     code = _line_text(source, line)
     name, hint = _hint(text, code)
-    if "PTX" in text and "cp.async" in source:
-        hint = "for cp.async: __pipeline_memcpy_async, _commit, _wait_prior of cuda_pipeline.h"
     if hint:
         text = re.sub(r"; did you mean .*", "", text)
     elif name and line is None and not re.search(rf"\b{name}\b", source):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from accelviz.emulator.ptx import translated_ptx
 from accelviz.errors import KernelError
 
 #: Attributes between `__global__` and a function's name.
@@ -303,6 +304,7 @@ def translated(source: str, file: str) -> str:
     KernelError
         If a shared variable has an initial value, which is an error in CUDA.
     """
+    source = translated_ptx(source, file)
     source = re.sub(r"\b__shared__\s+extern\b", "extern __shared__", source)
     source = _ALIGNAS.sub(r"\1EMULATOR_ALIGNED", source)
     dynamic = r"\bextern\b([^;{}\"]*?)\b__shared__\b([^;{}\"]*?)\b(\w+)\s*\[\s*\]\s*;"

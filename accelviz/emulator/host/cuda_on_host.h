@@ -266,6 +266,8 @@ inline void __threadfence_block() { emulator::fence(emulator::BLOCK); }
 
 #include "warp.h"
 
+#include "ptx.h"
+
 #include "services.h"
 
 EMULATOR_BARRIER inline void *emulator_memcpy(void *to, const void *from, std::size_t bytes) {

@@ -54,6 +54,19 @@ void in_host_function(const char *name, void *code) {
     fail("host function", address_of(code));
 }
 
+// Dynamic shared memory has the numbers from 0 on, variables those from `variables_begin` on.
+constexpr std::uint64_t variables_begin = 1 << 28;
+
+std::uint64_t to_shared(const void *address) {
+    const std::uint64_t offset = address_of(address) - EMULATOR_DYNAMIC_SHARED;
+    return offset < variables_begin ? offset : address_of(address) - base + variables_begin;
+}
+void *from_shared(std::uint64_t number) {
+    const bool is_dynamic = number < variables_begin;
+    return reinterpret_cast<void *>(
+        number + (is_dynamic ? EMULATOR_DYNAMIC_SHARED : base - variables_begin));
+}
+
 namespace {
 
 // Reports an access to a range as accesses of at most one word, as on a GPU.

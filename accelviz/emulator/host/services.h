@@ -60,9 +60,9 @@ extern "C" __attribute__((used)) EMULATOR_INSTRUCTION inline unsigned char __tsa
     return 1;
 }
 
-// Inline PTX is an error at its own line.
+// ptx.py replaces inline PTX in the kernel's own file; in others it is an error at its own line.
 #define asm \
-    _Pragma("GCC error \"the emulator runs no PTX: use functions of docs/emulator.md\"") __asm__
+    _Pragma("GCC error \"the emulator runs no PTX of included files: use functions of docs/emulator.md, or put it into the file of the kernel\"") __asm__
 
 // C functions that do not exist in CUDA or in the emulator: a call is a compile-time error.
 #ifndef EMULATOR_RUNTIME
