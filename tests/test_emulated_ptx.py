@@ -167,6 +167,7 @@ MISTAKES = [
         'st.global.f32 [%0], %1;" ::"l"(Y + 96), "f"((float)i)',
         "a race",
     ),
+    ('"r"(i), "r"(1)', '"r"(Z[65]), "r"(1)', "reads Z[65]"),
     ("membar.gl", "bar.sync 1, 64", "kernel.cu:38: the emulator does not run this PTX: `bar.sync"),
     ("membar.gl", "ldmatrix.sync.aligned.m8n8.x4", "nvcuda::wmma of <mma.h>"),
     ("membar.gl", "frobnicate.u32", "`frobnicate.u32`"),

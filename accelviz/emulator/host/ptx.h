@@ -11,9 +11,10 @@ void *from_shared(std::uint64_t number);
 
 namespace ptx {
 
-// The bits of an operand as another type; a number of the same kind is converted.
+// The bits of an operand as another type; a number of the same kind is converted. By value, so that
+// the caller's code loads the operand and is checked.
 template <typename To, typename From>
-EMULATOR_PURE To in(const From &from) {
+EMULATOR_PURE To in(From from) {
     if constexpr (std::is_integral_v<To> && (std::is_integral_v<From> || std::is_enum_v<From>))
         return static_cast<To>(from);
     else if constexpr (sizeof(From) == 8 && sizeof(To) == 4 && std::is_same_v<To, float>)
@@ -22,7 +23,7 @@ EMULATOR_PURE To in(const From &from) {
         return bits<To>(from);
 }
 template <typename To, typename From>
-EMULATOR_PURE std::remove_reference_t<To> out(const From &from) {
+EMULATOR_PURE std::remove_reference_t<To> out(From from) {
     return in<std::remove_cv_t<std::remove_reference_t<To>>>(from);
 }
 
