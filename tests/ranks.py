@@ -82,15 +82,18 @@ def edges_of_cora(weighted=False):
     return edge_index, 2708, weight, x, torch.tensor(nodes.labels)
 
 
-def trained(model, steps=3, halo=False, split=None, path=None, kill_at=None):
+def trained(
+    model, steps=3, halo=False, split=None, path=None, kill_at=None, device="cpu", capture=True
+):
     """Train; return losses, parameters and the scores of all nodes."""
     edge_index, n_nodes, weight, x, labels = edges_of_cora("weighted" in model)
     if split is None:
-        graph = SplitGraph(edge_index, n_nodes, weight, **CPU)
+        graph = SplitGraph(edge_index, n_nodes, weight, device=device)
     else:
-        graph = SplitGraph(split, **CPU)
+        graph = SplitGraph(split, device=device)
     torch.manual_seed(graph.rank)  # the parameters are those of rank 0
-    net = Net(model)
+    net = Net(model).to(graph.device)
+    x, labels = x.to(graph.device), labels.to(graph.device)
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
     start = 0
     if path is not None and path.exists():
@@ -104,7 +107,7 @@ def trained(model, steps=3, halo=False, split=None, path=None, kill_at=None):
     def loss():
         return functional.cross_entropy(net(rows, graph), labels, reduction="sum") / n_nodes
 
-    step = TrainingStep(graph, net, optimizer, loss)
+    step = TrainingStep(graph, net, optimizer, loss, capture=capture)
     losses = []
     for number in range(start, steps):
         losses.append(float(step()))
@@ -118,6 +121,15 @@ def trained(model, steps=3, halo=False, split=None, path=None, kill_at=None):
     with torch.no_grad():
         scores = graph.collect(net(rows, graph))
     return {"losses": losses, "net": net.state_dict(), "scores": scores}
+
+
+def captured(folder, *names):
+    """Train each model on GPUs, twice with captured steps and once without."""
+    results = {}
+    for name in names:
+        for form, capture in (("captured", True), ("again", True), ("plain", False)):
+            results[name, form] = trained(name, 8, device=None, capture=capture)
+    torch.save(results, folder / f"captured {os.environ['RANK']}.pt")
 
 
 def star():

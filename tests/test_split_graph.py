@@ -153,6 +153,23 @@ def test_the_program_of_the_docs_learns_on_two_ranks(two):
     assert torch.load(two / "model.pt")["convs.0.lin_l.weight"].shape == (16, 1433)
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="fewer than two GPUs")
+def test_captured_steps_on_two_gpus_equal_those_of_one(tmp_path):
+    run = torchrun(2, tmp_path, ",".join(["captured", *ranks.MODELS, "dropout"]))
+    assert run.returncode == 0, run.stderr
+    result = torch.load(tmp_path / "captured 0.pt", map_location="cpu")
+    for model in (*ranks.MODELS, "dropout"):
+        first, again, plain = (result[model, form] for form in ("captured", "again", "plain"))
+        assert first["losses"] == again["losses"], model
+        for name, parameter in first["net"].items():
+            assert torch.equal(parameter, again["net"][name]), (model, name)
+        np.testing.assert_allclose(first["losses"], plain["losses"], rtol=1e-5)
+        if model != "dropout":
+            one = ranks.trained(model, 8, device="cuda:0", capture=False)
+            np.testing.assert_allclose(first["losses"], one["losses"], rtol=1e-4)
+
+
 def test_errors_of_one_process():
     cases = [
         (lambda: SplitGraph(torch.zeros(3, 2)), "edge_index: shape"),
