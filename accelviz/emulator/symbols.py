@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 from accelviz.emulator.memory import Known, Space
 
+#: Names of the emulator's own headers.
+_HEADERS = {path.name for path in (Path(__file__).parent / "host").rglob("*") if path.is_file()}
 #: ELF's flag SHF_WRITE of a writable section.
 _WRITE = 1
 
@@ -52,12 +54,16 @@ def _elf_lines(library: Path) -> tuple[list[int], list[Line | None]]:
             names = program["file_entry"]
             base = 0 if program["version"] >= 5 else 1
             last = 0  # code without a line number gets the previous one
+            caller = None  # inlined functions of the emulator get the line before them
             for state in (entry.state for entry in program.get_entries() if entry.state):
                 line = None
                 if not state.end_sequence:
                     name = names[state.file - base].name.decode("utf-8", "replace")
                     last = state.line or last
                     line = Line(Path(name).name, last)
+                    line = caller = caller if caller and line.file in _HEADERS else line
+                else:
+                    caller = None
                 rows.append((state.address, line))
     rows.sort(key=lambda row: row[0])
     return [start for start, _ in rows], [line for _, line in rows]
