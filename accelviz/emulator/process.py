@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import selectors
 import subprocess
 import sys
 import tempfile
+import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -62,11 +64,44 @@ def launch(program: Path, library: Path, memory: Common, seconds: float) -> tupl
         start_new_session=True,  # only the caller receives Ctrl-C, and kills the process
     ) as process:
         try:
-            printed, _ = process.communicate(timeout=wall_seconds(seconds) + _GRACE)
-        except BaseException as error:
+            printed = _output(process, time.monotonic() + wall_seconds(seconds) + _GRACE)
+        except BaseException:
             process.kill()
             process.wait()
-            if isinstance(error, subprocess.TimeoutExpired):
-                return None, ""
             raise
-    return process.returncode, printed[:_PRINTED].decode("utf-8", "replace")
+        if printed is None:
+            process.kill()
+            process.wait()
+            return None, ""
+    return process.returncode, printed.decode("utf-8", "replace")
+
+
+def _output(process: subprocess.Popen[bytes], deadline: float) -> bytes | None:
+    """Wait until a process has ended; return its output, None at the deadline.
+
+    `Popen.communicate` with a time limit looks only every half millisecond whether it has ended.
+    """
+    assert process.stdout is not None
+    output, printed = process.stdout.fileno(), bytearray()
+    with contextlib.ExitStack() as stack:
+        selector = stack.enter_context(selectors.DefaultSelector())
+        selector.register(output, selectors.EVENT_READ)
+        if hasattr(os, "pidfd_open"):
+            with contextlib.suppress(OSError):  # a sandbox may forbid it
+                ended = os.pidfd_open(process.pid)
+                stack.callback(os.close, ended)
+                selector.register(ended, selectors.EVENT_READ)
+        while selector.get_map():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            for key, _ in selector.select(left):
+                content = os.read(output, 1 << 16) if key.fd == output else b""
+                printed += content[: _PRINTED - len(printed)]
+                if not content:
+                    selector.unregister(key.fd)
+    try:
+        process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return None
+    return bytes(printed)
