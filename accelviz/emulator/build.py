@@ -48,12 +48,6 @@ _OPTIMISED_BITCODE = (
     "-fno-slp-vectorize",
     "-fsanitize=local-bounds",
 )
-#: Functions and tables of the C++ library that a kernel's classes may need.
-_KERNELS_CALL = (
-    *("__cxa_pure_virtual", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZSt17__throw_bad_allocv"),
-    *(f"_ZTVN10__cxxabiv1{name}E" for name in ("17__class_type_info", "20__si_class_type_info")),
-    "_ZTVN10__cxxabiv121__vmi_class_type_infoE",
-)
 #: Suffixes of files that a kernel may include from its folder.
 _INCLUDED = (".cu", ".cuh", ".h", ".hpp")
 
@@ -249,15 +243,11 @@ def _link(compiler: Compiler, compiled: Path, path: Path, *origin: str) -> None:
 def runtime() -> Path:
     """Compile the program that loads and runs kernels; cached. Returns the program's path."""
     compiler, options = require_compiler(), ["-std=c++20", "-g1", "-O2", "-DNDEBUG"]
-    path = cache.folder() / f"emulator-{_digest(compiler, options)}"
+    # Kernels call functions of libraries that the program itself does not use.
+    libraries = ["-Wl,--no-as-needed", "-lm", "-ldl"] if sys.platform == "linux" else []
+    path = cache.folder() / f"emulator-{_digest(compiler, options, libraries)}"
     if not cache.mark_used(path):
         options += ["-Wl,-export_dynamic" if sys.platform == "darwin" else "-Wl,-export-dynamic"]
-        # Kernels call functions of libraries that the program itself does not use.
-        libraries = ["-Wl,--no-as-needed", "-lm", "-ldl"] if sys.platform == "linux" else []
-        if sys.platform == "linux" and compiler.precompiles and not compiler.is_clang:
-            # A third of the time in which the program starts; kernels find what they call in it.
-            libraries += ["-static-libstdc++", "-static-libgcc"]
-            libraries += [f"-Wl,-u,{name}" for name in _KERNELS_CALL]
         source = str(HOST_SOURCES / "runtime.cpp")
         with written_whole(path) as temporary:
             command = [*_HEADERS, *options, source, "-o", str(temporary), *libraries]

@@ -1,7 +1,7 @@
 // Checks of each access: bounds, unwritten memory, races. A problem ends the launch.
 #pragma once
 
-#include "threads.h"
+#include "parallel.h"
 
 namespace emulator {
 
@@ -49,6 +49,7 @@ inline void settle_rewrites() {
     if (!answer->n_same++) {
         answer->same_array = rewrites[0].array;
         answer->same_code = rewrites[0].access.code - base;
+        answer->same_block = block;
     }
     rewrites.clear();
 }
@@ -373,6 +374,7 @@ inline int check_access(const Access &access) {
             }
             check_word(number, word, bytes, checked);
         }
+        if (checked.kind > STORE && !is_shared(array)) need_order();
         // Blocks have their shared memory at the same addresses.
         const std::uint64_t owner = is_shared(array) ? (block + 1) * 0x9e3779b97f4a7c15 : 0;
         if (checked.kind > STORE) synchronise(at ^ owner, checked.kind);
@@ -381,6 +383,7 @@ inline int check_access(const Access &access) {
 }
 
 void fence(Scope scope) {
+    if (scope != BLOCK) need_order();
     Thread &self = *current;
     Release release{block, epoch, std::uint8_t(self.index / lanes), scope == BLOCK, {}};
     std::ranges::copy(self.known, release.clocks);

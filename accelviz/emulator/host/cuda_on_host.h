@@ -94,6 +94,8 @@ enum Kind : std::int32_t {
 };
 enum Scope : std::int32_t { BLOCK, DEVICE };
 
+// Called before a clock is read, which counts the readings of all blocks.
+void read_clock();
 // Checks and traces an access of the current thread before it is executed.
 void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *code);
 

@@ -219,12 +219,27 @@ inline bool resume_block(WaitingBlock &waiting) {
 inline void run_blocks(std::span<const std::uint32_t> numbers) {
     std::vector<std::unique_ptr<WaitingBlock>> waiting, still;
     std::optional<std::uint32_t> ended;  // number of a block that has left the kernel
-    for (std::uint32_t number : numbers) {
-        if (run_block(number)) {
-            waiting.push_back(std::make_unique<WaitingBlock>(number));
-            waiting.back()->swap();
+    std::uint32_t *const n_done = &answer->n_done;
+    const auto run_one = [&](std::uint32_t number) {
+        const bool waits = run_block(number);
+        __atomic_fetch_add(n_done, 1, __ATOMIC_RELAXED);
+        return !waits;
+    };
+    bool may_split = launch->checked && !launch->traced && !launch->seed && mode == Mode::LAUNCH;
+    const double start = processor_seconds();
+    for (std::uint32_t i = 0; i < numbers.size(); ++i) {
+        const double seconds = may_split && i ? processor_seconds() - start : 0;
+        // Starting processes takes milliseconds.
+        if (seconds > 0.005 && seconds / i * double(numbers.size() - i) > 0.1 && waiting.empty()) {
+            if (Workers::run(numbers.subspan(i), run_one)) return;
+            *n_done = i;
+            may_split = false;
+        }
+        if (run_one(numbers[i])) {
+            ended = numbers[i];
         } else {
-            ended = number;
+            waiting.push_back(std::make_unique<WaitingBlock>(numbers[i]));
+            waiting.back()->swap();
         }
         if (failed()) return;
     }

@@ -154,6 +154,60 @@ class Memory {
         }
     }
 
+    // Numbers of the arguments that the kernel may write.
+    std::vector<int> outputs() const {
+        std::vector<int> numbers;
+        for (std::uint64_t i = 0; i < n_slots_; ++i) {
+            if (arrays_[i].space == ARGUMENT && arrays_[i].writable) numbers.push_back(int(i));
+        }
+        return numbers;
+    }
+    std::size_t words(int i) const { return arrays_[i].bytes / 4 + 1; }
+
+    // Replaces all cells by new ones.
+    void forget_accesses() {
+        for (std::size_t i = 0; i < arrays_.size(); ++i) {
+            if (cells_[i]) cells_[i] = new_cells(arrays_[i], false);
+        }
+    }
+    // Writes a byte for each word of the outputs: masks of its written (1 to 8) and accessed bytes.
+    void list_accesses(std::uint8_t *masks) {
+        for (int i : outputs()) {
+            for (std::size_t word = 0; word < words(i); ++word) {
+                Cell &cell = cells_[i][word];
+                unsigned accessed = cell.written | cell.read_only;
+                for (const Entry &entry : cell) accessed |= entry.bytes;
+                if (accessed) masks[word] = std::uint8_t(cell.written | accessed << 4);
+            }
+            masks += words(i);
+        }
+    }
+    // Copies the written bytes of the outputs to the memory that processes share.
+    void store(const std::uint8_t *masks, char *common) const {
+        for (int i : outputs()) {
+            const auto *from = reinterpret_cast<const char *>(arrays_[i].address);
+            char *to = common + arrays_[i].content;
+            for (std::size_t word = 0; word < words(i); ++word) {
+                const unsigned written = masks[word] & 15;
+                if (written == 15) std::memcpy(to + 4 * word, from + 4 * word, 4);
+                else for (unsigned byte = 0; byte < 4; ++byte) {
+                    if (written >> byte & 1) to[4 * word + byte] = from[4 * word + byte];
+                }
+            }
+            masks += words(i);
+        }
+    }
+    // Whether the kernel has written a __device__ variable.
+    bool wrote_variables() const {
+        for (int i : variables_) {
+            if (arrays_[i].space != DEVICE_VARIABLE || !cells_[i]) continue;
+            for (std::size_t word = 0; word < words(i); ++word) {
+                if (cells_[i][word].written) return true;
+            }
+        }
+        return false;
+    }
+
     const EmulatorArray &array(int i) const { return arrays_[i]; }
     Cell &cell(int i, std::uint64_t offset) { return cells_[i][offset / 4]; }
 

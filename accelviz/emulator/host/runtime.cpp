@@ -48,6 +48,8 @@ void stop_conversion(void *code) {
 
 std::uint64_t undefined_bits(const char *name) { return undefined({address_of(name), true}); }
 
+void read_clock() { need_order(); }
+
 void in_host_function(const char *name, void *code) {
     if (!current) return;
     copy_text(answer->text, name);
@@ -195,6 +197,7 @@ std::uint64_t code_of(void *context) {
 }
 
 void on_signal(int number, siginfo_t *info, void *context) {
+    need_order();
     const bool fault = number == SIGSEGV || number == SIGBUS;
     const bool late = number == SIGALRM || number == SIGPROF;
     const char *problem = late                                    ? "too long"
@@ -226,7 +229,9 @@ void catch_signals() {
 
 // The kernel called exit().
 void on_exit() {
+    need_order();
     set_problem_in_signal("exited", 0);
+    if (mode != Mode::LAUNCH) end_child();
     finish();
 }
 
@@ -296,6 +301,7 @@ void write_records(const std::vector<EmulatorRecord> &records, int file) {
     char *common = static_cast<char *>(
         mmap(nullptr, about.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
     if (common == MAP_FAILED) _exit(3);
+    common_memory = common;
     auto *request = reinterpret_cast<EmulatorRequest *>(common);
     launch = &request->launch;
     answer = &request->answer;

@@ -78,6 +78,7 @@ struct EmulatorAnswer {
     std::int32_t same_array;
     std::uint32_t n_same;  // number of such stores
     std::uint64_t same_code;
+    std::uint32_t same_block, n_done;  // its block; number of blocks that have ended
     std::int32_t undefined;   // whether there was any undefined value, see compare.h
     EmulatorNote notes[16];
 };

@@ -15,6 +15,7 @@ EMULATOR_INSTRUCTION int print(const char *format, A... arguments) {
 
 // Each call adds 64 cycles, so that results are reproducible and loops that wait for a time end.
 EMULATOR_PURE long long cycles() {
+    read_clock();
     static long long now = 0;
     return now += 64;
 }
