@@ -3,30 +3,46 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import accelviz
 from accelviz.emulator import command as check_command
-from accelviz.errors import AccelvizError, ArgumentError
+from accelviz.errors import AccelvizError, ArgumentError, DeviceUnavailable
 from accelviz.files import notebooks_directory
-
-#: Exit status after Ctrl-C, as of shells: 128 and the number of the signal.
-_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit status."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        return _run(sys.argv[1:] if arguments is None else arguments)
+    except BrokenPipeError:  # as of `| head`
+        _discard_output()
+        return 0
+    except AccelvizError as error:
+        return _failed(str(error))
+    except OSError as error:
+        file = "output" if error.filename is None else error.filename
+        reason = error.strerror or str(error)
+        return _failed(f"{file}: {reason}. Expected: a place that can be read and written.")
+    except MemoryError as error:
+        return _failed(f"{error or 'out of memory'}. Expected: a smaller graph or fewer columns.")
+    except ImportError as error:  # of a package of an extra
+        return _failed(f"{error}. What to do: install it, or the extra of accelviz that has it.")
+
+
+def _run(arguments: Sequence[str]) -> int:
+    """Run a command, print its result, and return the exit status."""
     try:
         if arguments[:1] == ["check"]:  # it needs no parser, which imports the other commands
             options = check_command.parser().parse_intermixed_args(arguments[1:])
@@ -34,18 +50,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             options = _parser().parse_args(arguments)
             result = options.run(options)
-    except AccelvizError as error:
-        print(f"accelviz: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("accelviz: interrupted", file=sys.stderr)
-        return _INTERRUPTED
+    except SystemExit:  # of argparse, which has printed help, a version or an error
+        sys.stdout.flush()
+        raise
     text, status = result if isinstance(result, tuple) else (result, 0)
     try:
         print(text, flush=True)
-    except BrokenPipeError:  # as of `| head`; Python flushes again at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:
+        _discard_output()
     return status
+
+
+def _failed(message: str) -> int:
+    """Print a message, after what is in the buffer of the output; return the exit status 2."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()
+    print(f"accelviz: {message}", file=sys.stderr)
+    return 2
+
+
+def _discard_output() -> None:
+    """Send the output to the null device, because Python flushes it again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -59,10 +87,19 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("check", help=check_command.HELP, add_help=False)  # see `main`
 
     demo = commands.add_parser("demo", help="plan, check, time and draw an SpMM on a real graph")
+    names = ", ".join(bundled_graphs())
+    helps = f"a file, a URL, a name of load_graph, or one of {names} (default: cora)"
+    demo.add_argument("--graph", default="cora", help=helps)
+    helps = "an option of load_graph or of the file's reader, such as symmetric=True, "
+    helps += "columns=src,dst or reader=.txt; may be repeated"
     demo.add_argument(
-        "--graph",
-        default="cora",
-        help=f"a .mtx or .npz file, or one of {', '.join(bundled_graphs())} (default: cora)",
+        "--option",
+        action="append",
+        default=[],
+        type=_option,
+        help=helps,
+        dest="options",
+        metavar="NAME=VALUE",
     )
     demo.add_argument("--columns", type=int, default=64, help="columns of the features (64)")
     demo.add_argument("--max-block-warps", type=int, default=MAX_BLOCK_WARPS, metavar="N")
@@ -88,11 +125,32 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _option(text: str) -> tuple[str, Any]:
+    """Return the name and the value of an option of `load_graph`."""
+    name, equals, value = text.partition("=")
+    if not (name.isidentifier() and equals):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as symmetric=True")
+    values = [_value(part) for part in value.split(",")]
+    return name, values[0] if len(values) == 1 else values
+
+
+def _value(text: str) -> Any:
+    """Return True, False, None, a number, or the text."""
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
 def _demo(options: argparse.Namespace) -> str:
     from accelviz import demo
 
     setting = {name: getattr(options, name) for name in ("max_block_warps", "max_warp_nzs")}
-    return demo.main(options.graph, options.columns, options.output, **setting)
+    loading = dict(options.options)
+    return demo.main(options.graph, options.columns, options.output, loading, **setting)
 
 
 def _lab(options: argparse.Namespace) -> tuple[str, int]:
@@ -115,7 +173,7 @@ def _lab(options: argparse.Namespace) -> tuple[str, int]:
         raise ArgumentError("lab", "JupyterLab is not installed", "pip install 'accelviz[lab]'")
     print(text, flush=True)
     command = [sys.executable, "-m", "jupyterlab", f"--notebook-dir={folder}"]
-    return "", subprocess.call(command)
+    os.execv(sys.executable, command)  # which gets Ctrl-C itself
 
 
 def _doctor(options: argparse.Namespace) -> str:
@@ -153,6 +211,9 @@ def _warm(arch: str | None) -> str:
     from accelviz.devices.cuda.compiler import gpu_architecture
     from accelviz.devices.usual import usual_kernels
 
+    if importlib.util.find_spec("cupy") is None:
+        fix = "pip install 'accelviz[cuda13]', or 'accelviz[nvrtc]' on a machine without a GPU"
+        raise DeviceUnavailable("doctor --warm", "CuPy is not installed", fix)
     if arch is None:
         gpu_state().require("doctor --warm without --arch")
         arch = gpu_architecture()

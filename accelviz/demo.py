@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tqdm import tqdm
 from accelviz import measure
 from accelviz.datasets import load_graph
 from accelviz.devices import DEVICES, gpu_state
-from accelviz.errors import ArgumentError
+from accelviz.errors import AccelvizError, ArgumentError
 from accelviz.files import is_checkout, written_whole
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
@@ -138,7 +139,7 @@ def checked_output(path: str | os.PathLike[str]) -> Path:
     Raises
     ------
     ArgumentError
-        If the suffix is not in `PICTURE_FORMATS`, or the folder does not exist.
+        If the suffix is not in `PICTURE_FORMATS`, or no file can be written there.
     """
     target = Path(path)
     if target.suffix.lower() not in PICTURE_FORMATS:
@@ -146,6 +147,9 @@ def checked_output(path: str | os.PathLike[str]) -> Path:
         raise ArgumentError("output", f"got {str(path)!r}", expected)
     if not target.absolute().parent.is_dir():
         raise ArgumentError("output", f"no folder {target.parent}", "an existing folder")
+    if target.is_dir() or not os.access(target.absolute().parent, os.W_OK):
+        problem = f"{target} is a folder" if target.is_dir() else f"{target} cannot be written"
+        raise ArgumentError("output", problem, "a file in a folder that can be written to")
     return target
 
 
@@ -172,10 +176,20 @@ def times_origin(demo: Demo) -> str:
     return f"the same product on one {hardware}, recorded on {date}"
 
 
-def main(graph: str, n_cols: int, output: str, **parameters: Any) -> str:
-    """Run the demo, save its picture at `output`, and return the text to print."""
+def main(
+    graph: str, n_cols: int, output: str, options: Mapping[str, Any], **parameters: Any
+) -> str:
+    """Run the demo, save its picture at `output`, and return the text to print.
+
+    `options` are those of `load_graph`.
+    """
     checked_output(output)
-    demo = run(load_graph(graph), n_cols, **parameters)
+    try:
+        loaded = load_graph(graph, **options)
+    except AccelvizError as error:
+        expected = f"{error.expected}; options are given as --option NAME=VALUE"
+        raise type(error)(error.argument, error.problem, expected) from error
+    demo = run(loaded, n_cols, **parameters)
     draw(demo, output)
     lab = "make" if is_checkout() else "accelviz"
     return f"""Accel-GCN's preprocessing and SpMM

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from accelviz.compiled import njit
 
 #: Multipliers and key increments of Philox4x32: Salmon et al., "Parallel random numbers: as easy as
 #: 1, 2, 3", SC 2011.
@@ -35,7 +36,7 @@ def _rounds(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> tuple[Any, 
 
 
 # Inlined by Numba, because LLVM vectorises no loop with a call that it inlines itself.
-_rounds_compiled = numba.njit(cache=True, inline="always")(_rounds)
+_rounds_compiled = njit(inline="always")(_rounds)
 
 
 def philox(key: tuple[Any, Any], counter: tuple[Any, Any, Any, Any]) -> tuple[Any, ...]:
@@ -131,7 +132,7 @@ def _key(seed: int) -> tuple[np.uint64, np.uint64]:
     return np.uint64(seed & int(_LOW_WORD)), np.uint64(seed >> 32 & int(_LOW_WORD))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _draw_elements(drawn: Any, k0: Any, k1: Any, site: Any, step: Any) -> None:
     for block in range(-(-drawn.size // 4)):
         b = np.uint64(block)
@@ -141,7 +142,7 @@ def _draw_elements(drawn: Any, k0: Any, k1: Any, site: Any, step: Any) -> None:
                 drawn[4 * block + i] = np.float32(words[i] >> _DROPPED_BITS) * _UNIT
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _draw_edges(drawn: Any, nonzeros: Any, k0: Any, k1: Any, site: Any, step: Any) -> None:
     piece = np.empty(256, np.float32)  # contiguous, so that the loop over nonzeros is vectorised
     for h in range(drawn.shape[1]):

@@ -300,6 +300,7 @@ def test_lab_copies_the_lessons_and_overwrites_nothing(tmp_path, capsys, monkeyp
 def test_lab_opens_jupyterlab_on_the_folder(tmp_path, monkeypatch):
     pytest.importorskip("jupyterlab")
     asked = []
-    monkeypatch.setattr(cli.subprocess, "call", lambda command: asked.append(command) or 0)
-    assert cli.main(["lab", str(tmp_path)]) == 0
+    monkeypatch.setattr(cli.os, "execv", lambda _, command: asked.append(command) or sys.exit())
+    with pytest.raises(SystemExit):
+        cli.main(["lab", str(tmp_path)])
     assert asked == [[sys.executable, "-m", "jupyterlab", f"--notebook-dir={tmp_path}"]]

@@ -24,7 +24,8 @@ PACKAGE = ROOT / "accelviz"
 #: The package's folders and modules in the order of CONTRIBUTING.md: a module imports from its own
 #: folder and from those before it, so that there are no cycles.
 ROOMS = (
-    *("errors", "files", "emulator", "arrays", "immutable", "markup", "random", "store"),
+    *("errors", "files", "emulator", "arrays", "compiled", "immutable", "markup"),
+    *("random", "store"),
     *("graph", "card", "workload", "tiles"),
     *("datasets", "ordering", "partition", "plans", "strategies", "devices"),
     *("convolution", "layers", "bits", "many_gpus", "torch"),

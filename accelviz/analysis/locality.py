@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -16,6 +15,7 @@ from scipy import sparse
 
 from accelviz.arrays import Longs
 from accelviz.card import average_edge_span
+from accelviz.compiled import njit
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.graph import Graph, Pattern
 from accelviz.ordering import Permutation
@@ -142,7 +142,7 @@ def served_share(graph: Graph, cache_rows: int = 1024) -> float:
     return float(((distances >= 0) & (distances < cache_rows)).mean()) if distances.size else 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _stack_distances(column_indices: npt.NDArray[np.int32], n_cols: int) -> npt.NDArray[np.int64]:
     distances = np.empty(column_indices.size, dtype=np.int64)
     tree = np.zeros(column_indices.size + 1, dtype=np.int64)  # Fenwick tree, 1-based

@@ -10,12 +10,12 @@ import heapq
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from accelviz.arrays import Longs
+from accelviz.compiled import njit
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.plans import Plan
 from accelviz.workload import nonzeros_per_warp
@@ -256,7 +256,7 @@ def _block_nonzeros(plan: Plan) -> Longs:
     return nonzeros
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _assign_slots(sm: Longs, start: Longs, stop: Longs) -> Longs:
     """Assign each block, in order of SM and start, the lowest free slot of its SM."""
     slot = np.empty(sm.size, np.int64)
@@ -277,7 +277,7 @@ def _assign_slots(sm: Longs, start: Longs, stop: Longs) -> Longs:
     return slot
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _schedule_blocks(duration: Longs, tiles: int, slots: int) -> Any:
     """Assign the blocks in order to the slot that is free first; ties go to the lowest slot."""
     start = np.empty(tiles * duration.size, np.int64)

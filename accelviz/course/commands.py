@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import math
 import sys
 import time
@@ -17,6 +16,7 @@ from tqdm import tqdm
 from accelviz.course.autograde import border
 from accelviz.course.autograde.common import clean, need
 from accelviz.errors import ArgumentError, DeviceUnavailable
+from accelviz.files import notebooks_directory
 
 #: Text to print, and exit status.
 Result = tuple[str, int]
@@ -26,7 +26,8 @@ Action = Callable[[argparse.Namespace], Result]
 def add_to(commands: Any) -> None:
     """Add the commands `assignments` and `html` to the subparsers of `accelviz`."""
     html = _add(commands, "html", _html, "run lessons without a GPU and write them as web pages")
-    html.add_argument("folder", nargs="?", type=Path, default=Path("notebooks"), metavar="FOLDER")
+    helps = "of the notebooks (notebooks, or those of this installation)"
+    html.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help=helps)
     html.add_argument("--output", type=Path, default=Path("build/course"), help="(%(default)s)")
     html.add_argument("--no-run", dest="run_cells", action="store_false", help="without results")
     html.add_argument("--cell-seconds", type=_positive, default=600.0, metavar="S", help="(600)")
@@ -77,19 +78,9 @@ def add_to(commands: Any) -> None:
 
 
 def _add(parsers: Any, name: str, action: Action, text: str) -> Any:
-    """Add a command; an OSError of its action becomes an ArgumentError that names the file."""
-
-    @functools.wraps(action)
-    def run(options: argparse.Namespace) -> Result:
-        try:
-            return action(options)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            expected = "a place that exists, and that can be read and written"
-            raise ArgumentError(str(error.filename or "files"), reason, expected) from error
-
+    """Add a command and return its parser."""
     parser = parsers.add_parser(name, help=text)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=action)
     return parser
 
 
@@ -134,7 +125,9 @@ def _html(options: argparse.Namespace) -> Result:
             bar.update()
 
         limits = {"run": options.run_cells, "seconds": options.cell_seconds}
-        pages, failed = write(options.folder, options.output, **limits, progress=progress)
+        here = Path("notebooks")
+        folder = options.folder or (here if here.is_dir() else notebooks_directory())
+        pages, failed = write(folder, options.output, **limits, progress=progress)
     lines = [f"{name} has no page: {reason}" for name, reason in failed.items()]
     lines.append(f"{len(pages)} pages; begin with {pages[0]}")
     return "\n".join(lines), 1 if failed else 0

@@ -10,10 +10,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
 from accelviz.arrays import Floats
+from accelviz.compiled import njit
 from accelviz.devices import Device
 from accelviz.devices.choice import owner
 from accelviz.plans.launch import WARP_SIZE, Call
@@ -153,7 +153,7 @@ def _small_product(A: Any, B: Any, transposed: str) -> Any:
     return product
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(nogil=True, fastmath={"contract"})
 def _add_product(A: Floats, B: Floats, product: Floats) -> None:
     for i in range(A.shape[0]):
         for k in range(A.shape[1]):
@@ -162,7 +162,7 @@ def _add_product(A: Floats, B: Floats, product: Floats) -> None:
                 product[i, j] += a * B[k, j]
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(nogil=True, fastmath={"contract"})
 def _add_transposed_product(A: Floats, B: Floats, product: Floats) -> None:
     for i in range(A.shape[0]):
         for k in range(A.shape[1]):

@@ -29,10 +29,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 
 from accelviz.arrays import Ints, Longs
+from accelviz.compiled import njit
 from accelviz.datasets import load_graph
 from accelviz.ordering.permutation import Permutation
 from accelviz.ordering.plain import undirected_pattern
@@ -118,7 +118,7 @@ def rabbit_dendrogram(graph: Any) -> Dendrogram:
     return Dendrogram(visits, parents, sizes, float(modularity))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _merge(row_pointers: Longs, neighbors: Ints, visits: Ints) -> tuple[Ints, Ints, float]:
     """Return the parents, sizes and modularity of a `Dendrogram`. Overwrites `neighbors`.
 
@@ -191,7 +191,7 @@ def _merge(row_pointers: Longs, neighbors: Ints, visits: Ints) -> tuple[Ints, In
     return parents, sizes, modularity
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _find_community(joined: Ints, v: int) -> int:
     """Return the current community of `v`; compress the path by path halving."""
     while joined[v] != v:
@@ -200,7 +200,7 @@ def _find_community(joined: Ints, v: int) -> int:
     return v
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _depth_first(visits: Ints, parents: Ints, sizes: Ints) -> Ints:
     """Return the order of the vertices: trees and children in visiting order."""
     n = visits.size

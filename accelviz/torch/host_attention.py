@@ -14,6 +14,7 @@ import numba
 import numpy as np
 
 from accelviz.arrays import Floats, Ints
+from accelviz.compiled import njit
 
 _PIECE = 128
 #: ln 2 as the sum of two constants; the first has so few bits that its product with n is exact.
@@ -23,7 +24,7 @@ _TAYLOR = tuple(np.float32(1 / math.factorial(n)) for n in range(7, -1, -1))
 _LEAST = np.float32(-87)
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(nogil=True, fastmath={"contract"})
 def _exp(x: Floats) -> None:
     """Replace each number x <= 0 by exp(x), within 1 unit of the last place; NaN stays NaN.
 
@@ -42,7 +43,7 @@ def _exp(x: Floats) -> None:
 
 
 # "reassoc" lets the sum over columns be a sum of vectors.
-@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@njit(nogil=True, fastmath={"contract", "reassoc"})
 def _score(
     leaky: bool, a: Any, row: Any, others: Any, h: int, slope: Any, nodes: Ints, scores: Floats
 ) -> None:
@@ -64,7 +65,7 @@ def _score(
         scores[q] = total
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@njit(nogil=True, fastmath={"contract", "reassoc"})
 def _dots(row: Any, others: Any, h: int, nodes: Ints, dots: Floats) -> None:
     """Write the dot product of a row with those of `nodes`."""
     for q in range(nodes.size):
@@ -74,7 +75,7 @@ def _dots(row: Any, others: Any, h: int, nodes: Ints, dots: Floats) -> None:
         dots[q] = total
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(nogil=True, fastmath={"contract"})
 def _add_scaled(y: Any, factors: Floats, X: Any, h: int, nodes: Ints) -> None:
     """Add the sum of `factors[q] * X[nodes[q], h]` to y."""
     n_fours = nodes.size // 4 * 4
@@ -91,7 +92,7 @@ def _add_scaled(y: Any, factors: Floats, X: Any, h: int, nodes: Ints) -> None:
             y[c] += f0 * x0[c]
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@njit(nogil=True, fastmath={"contract"}, error_model="numpy")
 def attend(first: int, last: int, walk: Any, factors: Floats, scored: Any, results: Any) -> None:
     """Compute rows `first` to `last` - 1.
 
@@ -147,7 +148,7 @@ def attend(first: int, last: int, walk: Any, factors: Floats, scored: Any, resul
                     Y[i, h, c] /= row_sum[i, h]
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@njit(nogil=True, fastmath={"contract", "reassoc"})
 def add_gradients(
     first: int,
     last: int,

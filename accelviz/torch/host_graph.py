@@ -11,11 +11,11 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import torch
 
 from accelviz.arrays import Floats, Ints
+from accelviz.compiled import njit
 from accelviz.errors import ArgumentError
 from accelviz.plans.replay import Records, in_threads
 
@@ -170,13 +170,13 @@ def _content_hash(edges: Any) -> int:
     return int(_hash(hashes, 0, hashes.size))
 
 
-@numba.njit(cache=True, inline="always")
+@njit(inline="always")
 def _add_word(total: Any, word: Any) -> Any:
     total += word * _P2
     return ((total << np.uint64(31)) | (total >> np.uint64(33))) * _P1
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _hash(words: Any, first: int, last: int) -> Any:
     a, b, c, d = _P1, _P2, _P3, np.uint64(last - first)
     stop = last - (last - first) % 4
@@ -238,7 +238,7 @@ def _sort_in_threads(
     return _records(row_pointers, columns, items)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _count(
     first: int, last: int, index: Any, other: Any, n_columns: int, loops: int, counts: Ints
 ) -> bool:
@@ -252,7 +252,7 @@ def _count(
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _positions(counts: Any, n_edges: int, loops: int, columns: Ints, items: Ints) -> Any:
     """Replace the counts of each thread by its positions, write the loops, return the pointers."""
     position, row_pointers = 0, np.zeros(counts.shape[1] + 1, np.int64)
@@ -268,7 +268,7 @@ def _positions(counts: Any, n_edges: int, loops: int, columns: Ints, items: Ints
     return row_pointers
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _scatter(
     first: int,
     last: int,
@@ -288,7 +288,7 @@ def _scatter(
             positions[i] = position + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _records(row_pointers: Any, columns: Ints, items: Ints) -> Any:
     """Return the items in their order, and the attributes of `Records`, empty without pointers."""
     rows, n_items = np.arange(row_pointers.size), row_pointers[-1] if row_pointers.size else 0
@@ -297,7 +297,7 @@ def _records(row_pointers: Any, columns: Ints, items: Ints) -> Any:
     return items[:n_items], walk, row_pointers + rows
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _sort(index: Any, other: Any, n_rows: int, n_columns: int, loops: int) -> Any:
     """Sort in one call, which costs less than three; if a node does not exist, `cost` is empty."""
     n_edges, row_pointers = index.size, np.zeros(0, np.int64)

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from accelviz.arrays import Ints, Longs
+from accelviz.compiled import njit
 from accelviz.datasets.synthetic.communities import Layout
 from accelviz.datasets.synthetic.draws import State, below, stream
 
@@ -65,7 +65,7 @@ def undirected_columns(layout: Layout, seed: int) -> tuple[Longs, Any] | None:
     return row_pointers, owner[mate]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _match(
     state: State,
     row_pointers: Longs,
@@ -107,7 +107,7 @@ def _match(
                         break
 
 
-@numba.njit(cache=True, inline="always")
+@njit(inline="always")
 def _remove(pool: Stubs, pool_index: Stubs, free: int, s: int) -> int:
     """Remove a stub from the pool by replacing it with the last one; return the pool's size."""
     last, position = pool[free - 1], pool_index[s]
@@ -116,7 +116,7 @@ def _remove(pool: Stubs, pool_index: Stubs, free: int, s: int) -> int:
     return free - 1
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _edges(row_pointers: Longs, owner: Ints, mate: Stubs, v: int, w: int) -> int:
     """Count the pairs that join rows `v` and `w`, in the shorter row."""
     if row_pointers[v + 1] - row_pointers[v] > row_pointers[w + 1] - row_pointers[w]:
@@ -127,7 +127,7 @@ def _edges(row_pointers: Longs, owner: Ints, mate: Stubs, v: int, w: int) -> int
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _swap(state: State, row_pointers: Longs, owner: Ints, mate: Stubs, s: int) -> bool:
     """Exchange mates with a random pair so that both new pairs are valid; return success."""
     t = mate[s]
@@ -151,7 +151,7 @@ def _swap(state: State, row_pointers: Longs, owner: Ints, mate: Stubs, s: int) -
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _repair(
     state: State, row_pointers: Longs, owner: Ints, mate: Stubs, has_diagonal: bool
 ) -> bool:
@@ -187,7 +187,7 @@ def directed_columns(layout: Layout, seed: int) -> tuple[Longs, Ints]:
     return row_pointers, column_indices
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _draw(
     state: State,
     row_pointers: Longs,
@@ -219,7 +219,7 @@ def _draw(
                 column_indices[k] = column
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _unused(state: State, pool: Ints, used_by: Ints, row: int) -> np.int32:
     """Draw a column that the row does not have yet; return -1 after too many draws."""
     for _ in range(_COLUMN_DRAWS):

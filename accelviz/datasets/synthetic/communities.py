@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from accelviz.arrays import Ints, Longs
+from accelviz.compiled import njit
 from accelviz.datasets.synthetic.draws import State, below, shuffle, stream, unit
 
 #: Order of the vertex ids: by community, or random.
@@ -73,7 +73,7 @@ def lay_out(
     return Layout(degree_of_vertex, local, members, bounds)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _bounds(state: State, n: int, smallest: int, largest: int) -> Longs:
     """Draw sizes from the power law s^-2 until they add up to `n`; return their bounds."""
     bounds = [0]
@@ -85,7 +85,7 @@ def _bounds(state: State, n: int, smallest: int, largest: int) -> Longs:
     return np.array(bounds)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _rounded(state: State, values: npt.NDArray[np.float64]) -> Longs:
     """Round up or down at random, which preserves the mean even of small values."""
     rounded = np.empty(values.size, dtype=np.int64)
@@ -95,7 +95,7 @@ def _rounded(state: State, values: npt.NDArray[np.float64]) -> Longs:
     return rounded
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _assign_slots(
     state: State, bounds: Longs, communities: Longs, row_order: Longs, local_of_row: Longs
 ) -> Any:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from accelviz.compiled import njit
 
 State = npt.NDArray[np.uint64]
 
@@ -28,7 +29,7 @@ def stream(seed: int, name: str) -> State:
     return np.frombuffer(digest, dtype="<u8").astype(np.uint64)
 
 
-@numba.njit(cache=True, inline="always")
+@njit(inline="always")
 def bits(state: State) -> Any:
     """Draw 64 random bits."""
     state[0] += _STEP
@@ -38,19 +39,19 @@ def bits(state: State) -> Any:
     return x ^ (x >> np.uint64(31))
 
 
-@numba.njit(cache=True, inline="always")
+@njit(inline="always")
 def below(state: State, bound: int) -> Any:
     """Draw an int64 from 0 to `bound` - 1, with a bias of at most `bound` / 2^64."""
     return np.int64(bits(state) % np.uint64(bound))
 
 
-@numba.njit(cache=True, inline="always")
+@njit(inline="always")
 def unit(state: State) -> Any:
     """Draw a float64 from [0, 1)."""
     return np.float64(bits(state) >> np.uint64(11)) * 2.0**-53
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def shuffle(state: State, array: npt.NDArray[Any]) -> None:
     """Shuffle `array` in place (Fisher and Yates)."""
     for i in range(array.size - 1, 0, -1):

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 
 from accelviz.arrays import Floats
+from accelviz.compiled import njit
 from accelviz.graph import Graph, Pattern
 from accelviz.immutable import taken_over
 from accelviz.ordering import RowDegrees
@@ -94,7 +94,7 @@ def traffic(
     return Traffic.of_columns(pattern, 0, streamed + 2 * FLOAT_BYTES * (pattern.n_rows + 1))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _softmax_rows(first: int, last: int, walk: Any, scores: Floats, alpha: Floats) -> None:
     first_record, nz_start, nz_count = walk[:3]
     heads = scores.shape[1]
@@ -117,7 +117,7 @@ def _softmax_rows(first: int, last: int, walk: Any, scores: Floats, alpha: Float
                     alpha[k, h] = np.exp(scores[k, h] - largest[h]) / total[h]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _gradient_rows(
     first: int, last: int, walk: Any, alpha: Floats, d_alpha: Floats, d_scores: Floats
 ) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 
 from accelviz.arrays import Ints, Longs
+from accelviz.compiled import njit
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import FLOAT_BYTES, ROWS, Arrays, Traffic
@@ -54,7 +54,7 @@ def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tupl
     return {name: (expected, bound) for name, (expected, bound) in sums.items()}
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _score_edges(columns: Ints, row_pointers: Longs, scored: Any, scores: Any, errors: Any) -> None:
     leaky, a, A, B, slope = scored
     for row in range(row_pointers.size - 1):
@@ -78,7 +78,7 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
     return rowwise(plan, _attend, operands)
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(nogil=True, fastmath={"contract"})
 def _attend(first: int, last: int, walk: Any, scored: Any, factors: Any, results: Any) -> None:
     first_record, nz_start, nz_count, columns, output_rows = walk
     (leaky, a, A, B, V, slope), (Y, row_max, row_sum) = scored, results

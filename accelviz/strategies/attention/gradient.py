@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 
 from accelviz.arrays import Ints, Longs
+from accelviz.compiled import njit
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, ROWS, Arrays, Traffic
@@ -105,14 +105,14 @@ def _with_bound(sums: Any, terms: Any) -> tuple[Any, Any]:
     return sums[0], sums[2] + EPS32 * (n_terms + 3) * sums[1]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _add(sums: Any, index: Any, term: float, error: float) -> None:
     sums[0][index] += term
     sums[1][index] += abs(term)
     sums[2][index] += error + 4 * SMALLEST
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _exact_terms(
     row_pointers: Longs, columns: Ints, scored: Any, factors: Any, results: Any, sums: Any
 ) -> None:
@@ -218,7 +218,7 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
     return run
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _products(dY: Any, Y: Any) -> Any:
     """Return the dot products of rows, summed in the order of those of dY and V."""
     D = np.empty(Y.shape[:2], Y.dtype)
@@ -228,7 +228,7 @@ def _products(dY: Any, Y: Any) -> Any:
     return D
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(nogil=True, fastmath={"contract"})
 def _add_terms(
     first: int,
     last: int,

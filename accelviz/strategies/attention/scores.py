@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from accelviz.compiled import njit
 from accelviz.plans import Operand
 from accelviz.plans.operation import COLUMNS, DEVICE_SCALARS, EPS32, ROWS, Arrays
 from accelviz.random import edge_uniform_of
@@ -82,7 +82,7 @@ def dropout_factors(nonzeros: Any, heads: int, inputs: Arrays) -> Any:
     return np.where(uniform >= rate, np.float32(1) / (np.float32(1) - rate), np.float32(0))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def score_of(leaky: bool, a: Any, r: Any, s: Any, slope: Any) -> Any:
     """Return the score of one edge and head; `r` and `s` are rows of A and B.
 
@@ -99,7 +99,7 @@ def score_of(leaky: bool, a: Any, r: Any, s: Any, slope: Any) -> Any:
     return r.dtype.type(total)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def score_error(leaky: bool, a: Any, r: Any, s: Any) -> float:
     """Return a bound of the error of a float32 score: a sum of rounded products of rounded sums."""
     total = 0.0
@@ -108,7 +108,7 @@ def score_error(leaky: bool, a: Any, r: Any, s: Any) -> float:
     return EPS32 * (r.size + 3) * total
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def product(u: Any, v: Any) -> Any:
     """Return the dot product of two rows, summed in float64, in their dtype."""
     total = 0.0
@@ -117,7 +117,7 @@ def product(u: Any, v: Any) -> Any:
     return u.dtype.type(total)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def product_error(u: Any, v: Any) -> float:
     """Return a bound of the error of a float32 dot product."""
     total = 0.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numba
 import numpy as np
 
 from accelviz.arrays import Floats, Longs
+from accelviz.compiled import njit
 from accelviz.errors import PartitionError
 from accelviz.graph import MAX_SIDE, Graph, Pattern
 from accelviz.plans import Operand, Operation, Plan
@@ -48,7 +48,7 @@ def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     return replay_rows(_dot_rows, ("U", "V", "scores"), plan, order)
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@njit(nogil=True, fastmath={"contract", "reassoc"})
 def _dot_rows(
     first: int, last: int, walk: Any, order: Longs, U: Floats, V: Floats, scores: Floats
 ) -> None:

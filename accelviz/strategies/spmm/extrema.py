@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 
 from accelviz.arrays import Floats
+from accelviz.compiled import njit
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, ROWS, Arrays, Traffic
@@ -39,7 +39,7 @@ def _replay(reduction: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
 
 
 # Without Python's check of divisors, and with explicit loops, all loops over columns are vectors.
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def reduce_rows(
     first: int, last: int, walk: Any, sign: Any, initial: Any, X: Floats, Y: Floats, share: Floats
 ) -> None:
@@ -123,7 +123,7 @@ def _with_extrema(pattern: Pattern, inputs: Arrays) -> Arrays:
     return {"Y": Y.astype(np.float32)}
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def gradient_rows(
     first: int, last: int, walk: Any, X: Floats, Y: Floats, dY: Floats, dX: Floats
 ) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numba
 import numpy as np
 from scipy import sparse
 
 from accelviz.arrays import Floats
+from accelviz.compiled import njit
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, NONZEROS, ROWS, Arrays, Traffic
@@ -45,7 +45,7 @@ def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
 
 
 # "reassoc" lets the dot product be a sum of vectors.
-@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@njit(nogil=True, fastmath={"contract", "reassoc"})
 def gradient_rows(
     first: int,
     last: int,

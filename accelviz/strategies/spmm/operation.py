@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numba
 import numpy as np
 
 from accelviz.arrays import Floats, Ints
+from accelviz.compiled import njit
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, NONZEROS, ROWS, Arrays, Traffic
@@ -56,7 +56,7 @@ def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
 
 
 # "contract" lets a multiply and an add fuse, as they do on a GPU; sums keep their order.
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(nogil=True, fastmath={"contract"})
 def sum_rows(first: int, last: int, walk: Any, values: Floats, X: Floats, Y: Floats) -> None:
     """Compute rows `first` to `last` - 1 of `Records.walk`."""
     first_record, nz_start, nz_count, columns, output_rows = walk

@@ -1,0 +1,159 @@
+"""Every subcommand where something is missing: an answer and an exit status, no traceback."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from accelviz import cli
+
+KERNEL = "__global__ void add(const float *X, float *Y) { Y[threadIdx.x] = X[threadIdx.x] + 1; }"
+CHECK = "check add.cu --grid 1 --block 64 random:float32:64 out:float32:64"
+#: A plain `pip install` in a folder that is read-only, for a user without a home.
+BARE = """
+import sys
+from numba.core.caching import _CacheLocator
+def refuse(self):
+    raise OSError("read-only")
+_CacheLocator.ensure_cache_path = refuse
+extras = "anywidget cupy igraph IPython ipywidgets jupyterlab nbclient nbconvert nbformat nbgrader"
+extras += " psutil pymetis torch torch_geometric"
+sys.modules.update(dict.fromkeys(extras.split()))
+from accelviz.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "add.cu").write_text(KERNEL)
+    (tmp_path / "edges.dat").write_text("1,2\n3,2\n2,4\n")
+    (tmp_path / "undirected.csv").write_text("# not directed\n1,2\n3,2\n2,4\n")
+    for name in ("folder", "folder.png", "folder.csv"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def run(folder, command, *program, **options):
+    program = program or ("-m", "accelviz")
+    environment = {**os.environ, "HOME": "/nonexistent", "XDG_CACHE_HOME": "/nonexistent"}
+    for name in ("ACCELVIZ_CACHE", "NUMBA_CACHE_DIR", "MPLCONFIGDIR"):
+        environment.pop(name, None)
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    result = subprocess.run(
+        [sys.executable, *program, *command.split()],
+        **options, text=True, cwd=folder, env=environment, timeout=120, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in (result.stderr or ""), result.stderr
+    return result
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "message"),
+    [
+        ("--version", 0, r"\d"),
+        ("doctor", 0, "cpu +ready"),
+        ("doctor --warm", 2, r"CuPy is not installed.*accelviz\["),
+        ("doctor --warm --arch sm_90", 2, r"CuPy is not installed.*accelviz\[nvrtc"),
+        ("demo --columns 2 --output d.png", 0, "The picture is in d.png"),
+        (CHECK, 0, "no mistake"),
+        ("lab mine --copy-only", 0, "files are new"),
+        ("lab mine", 2, r"JupyterLab is not installed.*accelviz\[lab"),
+        ("html", 2, r"nbconvert: it is not installed.*accelviz\[lab"),
+        ("assignments release --course new", 2, r"nbgrader: it is not installed.*accelviz\[course"),
+        ("assignments preflight x.ipynb", 2, r"nbformat: it is not installed.*accelviz\[lab"),
+        ("assignments grade --course new", 2, "nbgrader: it is not installed"),
+        ("assignments leaderboard new", 2, "IPython: it is not installed"),
+    ],
+)
+def test_without_extras_home_and_writable_folders(folder, command, status, message):
+    result = run(folder, command, "-c", BARE)
+    assert result.returncode == status, result
+    output = result.stderr if status else result.stdout
+    assert re.search(message, output.replace("\n", " ")), result
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("demo --graph folder", "folder: there is no graph|folder: it is a folder"),
+        ("demo --graph folder.csv", "folder.csv: it is a folder"),
+        ("demo --output folder.png", "output: folder.png is a folder"),
+        ("demo --output missing/d.png", "output: no folder missing"),
+        ("demo --output /proc/d.png", "/proc/d.png"),
+        ("check folder --grid 1 --block 1", "source: folder cannot be read"),
+        (f"{CHECK} --save /proc/x", "/proc/x"),
+        ("lab add.cu --copy-only", "folder: add.cu"),
+        ("html add.cu", "add.cu: it has no notebook"),
+        ("html missing", "missing: it has no notebook"),
+        ("assignments release --course add.cu", "add.cu"),
+        ("assignments preflight folder", "folder"),
+        ("assignments preflight missing.ipynb", "missing.ipynb"),
+        ("assignments grade --course add.cu", "add.cu"),
+        ("assignments grade --course folder --output folder.csv", "folder.csv"),
+        ("assignments leaderboard add.cu", "add.cu"),
+        ("assignments leaderboard folder --output missing/x.csv", "missing/x.csv"),
+        ("demo --graph edges.dat", "no reader for this ending.*--option NAME=VALUE"),
+        ("demo --graph undirected.csv", "symmetric: .*--option NAME=VALUE"),
+        ("demo --graph undirected.csv --option colour=1", "colour: .*no such option"),
+        ("demo --graph undirected.csv --option symmetric", "is not NAME=VALUE"),
+        ("demo --graph undirected.csv --option symmetric=maybe", "symmetric: got 'maybe'"),
+    ],
+)
+def test_wrong_places_and_options(folder, command, message, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    try:
+        status = cli.main(command.split())
+    except SystemExit as end:  # of argparse
+        status = end.code
+    captured = capsys.readouterr()
+    assert status in (1, 2)
+    assert re.search(message, (captured.err or captured.out).replace("\n", " ")), captured
+
+
+@pytest.mark.parametrize(
+    ("options", "nonzeros"),
+    [
+        ("edges.dat --option reader=.csv", 3),
+        ("edges.dat --option reader=.csv --option symmetric=true --option columns=1,0", 6),
+        ("undirected.csv --option symmetric=False --option base=1 --option n_nodes=9", 3),
+    ],
+)
+def test_options_of_readers(folder, options, nonzeros, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert cli.main(f"demo --columns 2 --output d.png --graph {options}".split()) == 0
+    rows = 9 if "n_nodes" in options else 4
+    assert f"{rows} rows, {nonzeros} nonzeros" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "command", ["--help", "doctor", "demo --columns 2", CHECK, "lab mine --copy-only"]
+)
+def test_output_that_cannot_be_written(folder, command):
+    read, write = os.pipe()
+    os.close(read)  # as of `| true`
+    closed = run(folder, command, stdout=write)
+    os.close(write)
+    assert (closed.returncode, closed.stderr) == (0, "")
+    with open("/dev/full", "w") as full:
+        result = run(folder, command, stdout=full)
+    is_help = command == "--help"  # argparse says nothing
+    assert result.returncode == (0 if is_help else 2)
+    assert is_help or "output: No space left on device" in result.stderr
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.3, 1.5])
+def test_ctrl_c_at_any_time(folder, seconds):
+    code = "print(flush=True); from accelviz.__main__ import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "demo", "--columns", "2000", "--graph", "collab"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
+    )  # fmt: skip
+    process.stdout.readline()
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    assert "accelviz: interrupted" in process.communicate(timeout=60)[1]
