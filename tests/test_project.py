@@ -206,6 +206,11 @@ def test_the_wheel_holds_kernels_and_graphs_and_stays_small(tmp_path):
         sizes = {info.filename: info.file_size for info in archive.infolist()}
         archive.extractall(tmp_path / "site")
     assert sum(sizes.values()) < 12_000_000
+    assert "accelviz/py.typed" in sizes
+    (metadata,) = (tmp_path / "site").glob("accelviz-*/METADATA")
+    links = re.findall(r"\]\(([^)]*)\)", metadata.read_text("utf-8"))
+    assert links
+    assert all(link.startswith("https:") for link in links)  # others lead nowhere on an index
     shipped = {
         "accelviz/kernels": (ROOT / "kernels", "*.cu*"),
         "accelviz/results": (ROOT / "benchmarks" / "results", "*.csv*"),
