@@ -18,7 +18,7 @@ from accelviz import many_gpus
 from accelviz import torch as ours
 from accelviz.datasets import load_nodes
 from accelviz.errors import AccelvizError
-from accelviz.torch.split import SplitGraph, TrainingStep
+from accelviz.torch import SplitGraph, TrainingStep
 
 CPU = {"device": "cpu"}
 WIDTH, CLASSES = 16, 7
