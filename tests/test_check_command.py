@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -110,6 +111,19 @@ def test_threads_that_store_the_same_value_are_a_note_with_status_0(folder):
     status, output, _ = check(folder, *words, "--format", "sarif", source=code)
     (result,) = json.loads(output)["runs"][0]["results"]
     assert (status, result["level"], result["ruleId"]) == (0, "note", "same-value")
+
+
+def test_mistakes_of_published_kernels_are_found_as_the_page_says(folder):
+    page = (Path(__file__).parents[1] / "docs" / "emulator.md").read_text("utf-8")
+    gallery = page.partition("## Mistakes in published kernels")[2].partition("\n## ")[0]
+    pattern = r"```cuda\n(.*?)```\n\n    \$ accelviz check (\S+) (.*?)\n    (.*?)\n"
+    mistakes = re.findall(pattern, gallery, re.S)
+    assert len(mistakes) == gallery.count("```cuda") == 3
+    for code, file, words, message in mistakes:
+        (folder / file).write_text(code)
+        status, output, errors = check(folder, file, *words.split())
+        assert (status, errors) == (1, "")
+        assert output.splitlines()[0] == message
 
 
 def test_standard_input(folder):
