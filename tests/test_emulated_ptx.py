@@ -159,7 +159,7 @@ def test_the_sources_are_cuda(code, monkeypatch):
 
 #: (text, its replacement, part of the message).
 MISTAKES = [
-    ("    WAIT(0);", "", "without a wait for the asynchronous copy"),
+    ("    WAIT(0);", "", "nothing waits for the asynchronous copy"),
     ("[%1+4]", "[%1+512]", "out of bounds"),
     ("[%4+16]", "[%4+512]", "kernel.cu:21: out of bounds: thread 0 of block 0 reads X[128]"),
     (
