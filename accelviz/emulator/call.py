@@ -18,7 +18,7 @@ from accelviz.emulator import signature
 from accelviz.emulator.build import Kernel, left_out
 from accelviz.emulator.library import Launch, Library, compiled
 from accelviz.emulator.memory import Memory
-from accelviz.emulator.source import kernels_in, restrict_parameters, symbols_in
+from accelviz.emulator.source import default_arguments, kernels_in, restrict_parameters, symbols_in
 from accelviz.emulator.target import DEFAULT, check_target
 from accelviz.emulator.tracing import table
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer, short
@@ -235,6 +235,12 @@ class KernelCall:
         except (DeviceUnavailable, KernelError):
             if must_build:
                 raise
+        if library:
+            defaults = default_arguments(kernel.source, kernel.entry).items()
+            omitted = {names[i]: value for i, value in defaults if i >= len(arguments)}
+            others = library.parameters[len(arguments) :]
+            omitted |= {one.name: None for one in others if one.kind == "e"}  # without members
+            named = {**omitted, **named}
         by_name = _by_name(names, arguments, named, kernel.entry, library)
         for parameter in library.parameters if library else ():
             _check(parameter, by_name[parameter.name])

@@ -36,6 +36,7 @@ _ADVICE = (
         "WarpReduce and WarpScan, with #include <cub/cub.cuh>",
     ),
     (r"cub/|Device[A-Z]\w+$", "functions of CUB's device level are host code: call them outside"),
+    (r"cuda_fp[46]|__nv_fp[46]", "the emulator has no floats of 4 and 6 bits: use cuda_fp8.h"),
     (r"__pipeline", "#include <cuda_pipeline.h>"),
     (
         r"cuda(?:/|$)",
@@ -120,7 +121,7 @@ def compile_error(file: str, source: str, log: str, entry: str) -> KernelError |
         hint = f"check how {name!r} is spelt; docs/emulator.md lists what of CUDA the emulator has"
     elif line is None and "no matching function for call to 'call(<unresolved" in text:
         text = "kernel= names no instance of a template, or several kernels of one name"
-        hint = "give the template the kinds of arguments that its declaration has, all of them"
+        hint = "give the template all its arguments; rename all but one of kernels of one name"
     subject = f"{file}:{line}" if line else file
     if len(code) > 160:  # the part with the unknown name
         begin = max(0, code.find(name) - 60 if name else 0)

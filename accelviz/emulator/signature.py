@@ -28,7 +28,7 @@ class Parameter:
     name: str
     pointer: bool
     const: bool  # whether the pointer is to const
-    kind: str  # NumPy's letter, or "s" for a structure, "p" for a pointer, "v" for void
+    kind: str  # NumPy's letter, or "s" for a structure ("e" without members), "p" pointer, "v" void
     itemsize: int  # bytes of the value or of a vector's component
     size: int  # bytes of the value
     type: str
@@ -45,7 +45,7 @@ class Parameter:
     @property
     def is_composite(self) -> bool:
         """Whether it is a structure or a vector passed by value."""
-        return not self.pointer and (self.kind in "sp" or self.size != self.itemsize)
+        return not self.pointer and (self.kind in "spe" or self.size != self.itemsize)
 
     def accepts(self, dtype: np.dtype[Any]) -> bool:
         """Return whether the kernel can read the elements of an array of this dtype."""
@@ -116,6 +116,8 @@ class Parameter:
             raise ArgumentError(
                 self.name, f"got {short(value)}, a {type(value).__name__}", expected
             )
+        if self.kind == "e":
+            return bytes(self.size)
         if self.is_composite:
             return self._composite(value)
         real = isinstance(value, int | float | np.number | np.bool_) and not np.iscomplexobj(value)
@@ -163,6 +165,7 @@ def parameters(text: str, names: Sequence[str]) -> tuple[Parameter, ...]:
         form, const, kind, itemsize, size, pretty = line.split(" ", 5)
         name = names[number] if number < len(names) else f"argument {number + 1}"
         sizes = int(itemsize), int(size)
+        kind = "s" if kind == "e" and form == "p" else kind
         parsed.append(Parameter(name, form == "p", const == "1", kind, *sizes, _type_name(pretty)))
     return tuple(parsed)
 

@@ -18,6 +18,7 @@ constexpr std::size_t size_of() {
 template <typename T, typename = void>
 struct Element {
     static constexpr char kind = std::is_void_v<T>                                 ? 'v'
+                                 : std::is_empty_v<T>                              ? 'e'
                                  : std::is_pointer_v<T>                            ? 'p'
                                  : std::is_same_v<T, bool>                         ? 'b'
                                  : std::is_floating_point_v<T>                     ? 'f'

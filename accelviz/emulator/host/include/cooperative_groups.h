@@ -153,8 +153,9 @@ class lane_group : public thread_group {
 
 template <unsigned SIZE, typename Parent = void>
 class thread_block_tile : public lane_group {
-    static_assert(SIZE && SIZE <= 32 && !(SIZE & (SIZE - 1)),
-                  "a tile has 1, 2, 4, 8, 16 or 32 threads");
+    static_assert(SIZE <= 32 || SIZE & (SIZE - 1),
+                  "the emulator has no tiles of several warps: use tiles of 32 threads, or the block");
+    static_assert(SIZE && !(SIZE & (SIZE - 1)), "a tile has 1, 2, 4, 8, 16 or 32 threads");
 
    public:
     EMULATOR_PURE thread_block_tile(unsigned rank, unsigned count)
