@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AccelvizError as error:
         return _failed(str(error))
     except OSError as error:
-        file = "output" if error.filename is None else error.filename
+        file = "files or output" if error.filename is None else error.filename
         reason = error.strerror or str(error)
         return _failed(f"{file}: {reason}. Expected: a place that can be read and written.")
     except MemoryError as error:

@@ -9,7 +9,10 @@ import time
 
 import pytest
 
+import accelviz
 from accelviz import cli
+from accelviz.emulator import cache
+from accelviz.errors import ArgumentError
 
 KERNEL = "__global__ void add(const float *X, float *Y) { Y[threadIdx.x] = X[threadIdx.x] + 1; }"
 CHECK = "check add.cu --grid 1 --block 64 random:float32:64 out:float32:64"
@@ -157,3 +160,18 @@ def test_ctrl_c_at_any_time(folder, seconds):
     time.sleep(seconds)
     process.send_signal(signal.SIGINT)
     assert "accelviz: interrupted" in process.communicate(timeout=60)[1]
+
+
+def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ACCELVIZ_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(ArgumentError, match="cache: .*file.*ACCELVIZ_CACHE"):
+        accelviz.load_graph("artist", cache=True)
+    foreign = tmp_path / f"accelviz-emulator-{os.getuid()}"
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert cache.folder() == foreign
+    foreign.rmdir()
+    (tmp_path / "other").mkdir()
+    foreign.symlink_to(tmp_path / "other")  # another user's
+    assert cache.folder().resolve() != tmp_path / "other"
+    assert cache.folder() == cache.folder()

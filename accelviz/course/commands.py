@@ -125,8 +125,8 @@ def _html(options: argparse.Namespace) -> Result:
             bar.update()
 
         limits = {"run": options.run_cells, "seconds": options.cell_seconds}
-        here = Path("notebooks")
-        folder = options.folder or (here if here.is_dir() else notebooks_directory())
+        lessons = Path("notebooks")
+        folder = options.folder or (lessons if lessons.is_dir() else notebooks_directory())
         pages, failed = write(folder, options.output, **limits, progress=progress)
     lines = [f"{name} has no page: {reason}" for name, reason in failed.items()]
     lines.append(f"{len(pages)} pages; begin with {pages[0]}")

@@ -235,7 +235,11 @@ def _load_twin(
         return Graph(pointers, columns, ones, **json.loads(str(archive["facts"])))
     graph = twin(name, **options)  # type: ignore[arg-type]
     facts = {key: getattr(graph, key) for key in ("shape", "name", "source", "kind")}
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem, expected = f"{error.filename}: {error.strerror}", "a folder that can be written to"
+        raise ArgumentError("cache", problem, f"{expected}, as ACCELVIZ_CACHE") from error
     with written_whole(path) as temporary:
         np.savez(
             temporary,

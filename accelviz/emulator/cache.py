@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import os
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -17,13 +20,25 @@ IN_USE = 600.0
 
 
 def folder() -> Path:
-    """Return the emulator's folder, created if missing; a temporary one if it cannot be."""
+    """Return the emulator's folder, created if missing; a temporary one if it cannot be.
+
+    A temporary folder that another user made is not used: kernels in it could be anything.
+    """
     directory = cache_folder() / "emulator"
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError:
         directory = Path(tempfile.gettempdir()) / f"accelviz-emulator-{os.getuid()}"
         directory.mkdir(mode=0o700, exist_ok=True)
+        if directory.is_symlink() or directory.stat().st_uid != os.getuid():
+            directory = _private_folder()
+    return directory
+
+
+@functools.cache
+def _private_folder() -> Path:
+    directory = Path(tempfile.mkdtemp(prefix="accelviz-emulator-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return directory
 
 
