@@ -1,12 +1,14 @@
 """Blocks of a launch on several processor cores: results and findings are those of one core."""
 
+import io
 import os
 import re
+import sys
 
 import numpy as np
 import pytest
 
-from accelviz.emulator import emulate
+from accelviz.emulator import emulate, process
 from accelviz.errors import KernelError
 from tests.compilers import needs_compiler
 
@@ -98,3 +100,22 @@ def test_what_a_kernel_prints_is_in_order(capfd):
         run('if (t == 0) printf("%d\\n", blockIdx.x)', cores)
         printed.append(capfd.readouterr().out)
     assert printed[0] == printed[1] == "".join(f"{block}\n" for block in range(N))
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("cores", [1, 4])
+def test_a_terminal_shows_how_many_blocks_have_run(monkeypatch, cores):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr(process, "_PATIENCE", 0)
+    run("", cores)
+    assert f"/{N} [" in terminal.getvalue()
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    run("", cores)
+    assert not sys.stderr.getvalue()

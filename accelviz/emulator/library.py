@@ -304,7 +304,10 @@ class Library:
         shared_answer[...] = np.zeros((), shared_answer.dtype)
         shared_answer["records"] = memory.common.size
         request["launch"] = launch
-        status, printed = process.launch(self._program, self.path, memory.common, timeout)
+        # Comparing runs (see `run_checked`) do not count.
+        total = 0 if launch["compared"] else int(launch["n_blocks"])
+        progress = process.Progress(total, lambda: int(shared_answer["n_done"][0]))
+        status, printed = process.launch(self._program, self.path, memory.common, timeout, progress)
         answer = shared_answer[0].copy()
         if status is None:
             answer["problem"] = b"too long"

@@ -13,9 +13,12 @@ import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 #: Seconds after a timeout in which the process may report it before it is killed.
 _GRACE = 5.0
+#: Seconds before a line shows how many blocks have run.
+_PATIENCE = 2.0
 #: Largest number of bytes of a kernel's output that are returned.
 _PRINTED = 1 << 20
 #: Function that wraps the command of the process, for example in a sandbox.
@@ -54,7 +57,43 @@ class Common:
         return content
 
 
-def launch(program: Path, library: Path, memory: Common, seconds: float) -> tuple[int | None, str]:
+class Progress:
+    """A line that counts the blocks that have run, from two seconds on.
+
+    It is for a terminal or a notebook, where there is tqdm. `done` returns the count.
+    """
+
+    def __init__(self, total: int, done: Callable[[], int]) -> None:
+        ipython = sys.modules.get("IPython")
+        in_a_notebook = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+        self._stream = sys.stdout if in_a_notebook else sys.stderr
+        self._total, self._done = total, done
+        self._bar: Any = None
+        self._start = time.monotonic()
+        self.wanted = total > 1 and (in_a_notebook or self._stream.isatty())
+
+    def update(self) -> None:
+        """Show the line, if it is time."""
+        if not self.wanted or time.monotonic() < self._start + _PATIENCE:
+            return
+        if self._bar is None:
+            try:
+                from tqdm import tqdm
+            except ImportError:
+                self.wanted = False
+                return
+            self._bar = tqdm(total=self._total, unit=" blocks", file=self._stream, leave=False)
+        self._bar.update(self._done() - self._bar.n)
+
+    def close(self) -> None:
+        """Remove the line."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+def launch(
+    program: Path, library: Path, memory: Common, seconds: float, progress: Progress
+) -> tuple[int | None, str]:
     """Run the launch described in `memory`; return (exit status, output), status None if killed."""
     with subprocess.Popen(
         border([str(program), str(library)]),
@@ -64,11 +103,13 @@ def launch(program: Path, library: Path, memory: Common, seconds: float) -> tupl
         start_new_session=True,  # only the caller receives Ctrl-C, and kills the process
     ) as process:
         try:
-            printed = _output(process, time.monotonic() + wall_seconds(seconds) + _GRACE)
+            printed = _output(process, time.monotonic() + wall_seconds(seconds) + _GRACE, progress)
         except BaseException:
             process.kill()
             process.wait()
             raise
+        finally:
+            progress.close()
         if printed is None:
             process.kill()
             process.wait()
@@ -76,7 +117,7 @@ def launch(program: Path, library: Path, memory: Common, seconds: float) -> tupl
     return process.returncode, printed.decode("utf-8", "replace")
 
 
-def _output(process: subprocess.Popen[bytes], deadline: float) -> bytes | None:
+def _output(process: subprocess.Popen[bytes], deadline: float, progress: Progress) -> bytes | None:
     """Wait until a process has ended; return its output, None at the deadline.
 
     `Popen.communicate` with a time limit looks only every half millisecond whether it has ended.
@@ -95,7 +136,8 @@ def _output(process: subprocess.Popen[bytes], deadline: float) -> bytes | None:
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
-            for key, _ in selector.select(left):
+            progress.update()
+            for key, _ in selector.select(min(left, 0.2) if progress.wanted else left):
                 content = os.read(output, 1 << 16) if key.fd == output else b""
                 printed += content[: _PRINTED - len(printed)]
                 if not content:
