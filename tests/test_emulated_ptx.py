@@ -168,7 +168,7 @@ MISTAKES = [
         "a race",
     ),
     ('"r"(i), "r"(1)', '"r"(Z[65]), "r"(1)', "reads Z[65]"),
-    ("membar.gl", "bar.sync 1, 64", "kernel.cu:38: the emulator does not run this PTX: `bar.sync"),
+    ("membar.gl", "bar.sync 1, 64", "this PTX: `bar.sync 1, 64`: use __syncthreads"),
     ("membar.gl", "ldmatrix.sync.aligned.m8n8.x4", "nvcuda::wmma of <mma.h>"),
     ("membar.gl", "frobnicate.u32", "`frobnicate.u32`"),
     ("membar.gl", "mov.u32 %0, 1", "`mov.u32 %0, 1`"),
@@ -183,3 +183,10 @@ def test_mistakes_and_other_instructions_are_named(number):
         launch(MEMORY.replace(before, after))
     assert expected in str(caught.value)
     assert len(str(caught.value)) < 1920
+
+
+def test_instructions_that_are_compiled_out_are_not_refused():
+    last = '    asm volatile("membar.gl;");'
+    excluded = f'#if __CUDA_ARCH__ >= 1000\n    asm("tcgen05.alloc;");\n#endif\n{last}'
+    with pytest.warns(UserWarning, match="not compiled for sm_90: line 39"):
+        launch(MEMORY.replace(last, excluded))

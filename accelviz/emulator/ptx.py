@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from accelviz.errors import KernelError
-
 _ASM = re.compile(r"\b(?:asm|__asm__|__asm)\b\s*(?:\b(?:volatile|__volatile__)\b\s*)?\(")
 #: A literal, or a character outside of literals, in the arguments of `asm`.
 _PIECE = re.compile(r'"(?:\\.|[^"\\])*"|.', re.S)
@@ -130,13 +128,10 @@ class _Operand(NamedTuple):
     is_output: bool
 
 
-def translated_ptx(source: str, file: str) -> str:
-    """Replace inline PTX by C++; line numbers do not change.
+def translated_ptx(source: str) -> str:
+    """Replace inline PTX by C++, or by a compile-time error if an instruction is not in the table.
 
-    Raises
-    ------
-    KernelError
-        If an instruction is not in the table.
+    Line numbers do not change.
     """
     if "asm" not in source:
         return source
@@ -146,8 +141,11 @@ def translated_ptx(source: str, file: str) -> str:
         if match.start() < end or "//" in source[line_start : match.start()]:
             continue
         sections, close = _sections(source, match.end())
-        line = source.count("\n", 0, match.start()) + 1
-        code = _statement(sections, f"{file}:{line}")
+        try:
+            code = _statement(sections)
+        except _RefusedPtxError as refusal:  # an error where it is compiled, not behind an #if
+            message = str(refusal).translate({34: "'", 92: "/"})
+            code = f'_Pragma("GCC error \\"{message}\\"") do {{}} while (0)'
         original = source[match.start() : close]
         newline = "\\\n" if "\\\n" in original else "\n"  # in a macro
         parts += [source[end : match.start()], code, newline * original.count("\n")]
@@ -182,10 +180,10 @@ def _separated(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _statement(sections: list[str], subject: str) -> str:
+def _statement(sections: list[str]) -> str:
     """Return the C++ statement for an asm with these sections."""
     if re.sub(r'"(?:\\.|[^"\\])*"', "", sections[0]).strip():
-        raise _refusal(subject, "text that a macro makes")
+        raise _refusal("text that a macro makes")
     literals = re.findall(r'"((?:\\.|[^"\\])*)"', sections[0])
     text = re.sub(r"\\[nt]", lambda match: "\n" if match[0] == "\\n" else " ", "".join(literals))
     text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.S)
@@ -194,7 +192,7 @@ def _statement(sections: list[str], subject: str) -> str:
         for operand in _separated(section):
             match = _OPERAND.fullmatch(operand)
             if match is None:
-                raise _refusal(subject, operand)
+                raise _refusal(operand)
             operands[str(len(operands))] = _Operand(match["code"], number == 0)
     statements = list[str]()
     local = dict[str, str]()
@@ -202,19 +200,17 @@ def _statement(sections: list[str], subject: str) -> str:
         instruction = " ".join(instruction.split())
         instruction = re.sub(r"^(?:\{|\}) ?(?!.*\}.*,)", "", instruction).strip()
         if instruction and instruction not in "{}":
-            statements.append(_instruction(instruction, operands, local, subject))
+            statements.append(_instruction(instruction, operands, local))
     return "do { " + " ".join(statements) + " } while (0)"
 
 
-def _instruction(
-    text: str, operands: dict[str, _Operand], local: dict[str, str], subject: str
-) -> str:
+def _instruction(text: str, operands: dict[str, _Operand], local: dict[str, str]) -> str:
     """Return the C++ statement of one instruction; add declared registers to `local`."""
     if declared := re.fullmatch(r"\.reg \.(\w+) (.*)", text):
         kind = "bool" if declared[1] == "pred" else _TYPES.get(declared[1])
         names = re.findall(r"\w+", declared[2])
         if kind is None:
-            raise _refusal(subject, text)
+            raise _refusal(text)
         local.update(dict.fromkeys(names, kind))
         return f"{kind} {', '.join(f'ptx_{name} = 0' for name in names)};"
 
@@ -232,7 +228,7 @@ def _instruction(
         if operand.startswith("%") and name in operands:
             code = operands[name].code
             return f"emulator::ptx::in<{kind}>({code})" if kind else f"({code})"
-        raise _refusal(subject, text)
+        raise _refusal(text)
 
     def assigned(operand: str, code: str) -> str:
         operand = operand.strip()
@@ -240,17 +236,17 @@ def _instruction(
             return f"ptx_{operand} = {code};"
         target = operands.get(operand.removeprefix("%"))
         if target is None or not target.is_output:
-            raise _refusal(subject, text)
+            raise _refusal(text)
         return f"({target.code}) = emulator::ptx::out<decltype({target.code})>({code});"
 
     def address(operand: str) -> str:
         match = re.fullmatch(r"\[\s*(%?%?\w+)\s*(?:\+\s*(-?\w+)\s*)?\]", operand.strip())
         if match is None:
-            raise _refusal(subject, text)
+            raise _refusal(text)
         return f"emulator::ptx::pointer({value(match[1], '')}, {match[2] or 0})"
 
     if predicate := re.fullmatch(r"@(!?)(\w+) (.*)", text):
-        inner = _instruction(predicate[3], operands, local, subject)
+        inner = _instruction(predicate[3], operands, local)
         return f"if ({predicate[1]}{value(predicate[2], 'bool')}) {{ {inner} }}"
     if match := re.fullmatch(rf"setp\.(eq|ne|lt|le|gt|ge)\.{_TYPE} (\w+), (.*), (.*)", text):
         sign = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}[match[1]]
@@ -287,7 +283,7 @@ def _instruction(
 
         code = re.sub(r"\{(#?)(\d)\}", replaced, code)
         return assigned(parts[0], code[2:]) if code.startswith("= ") else f"{code};"
-    raise _refusal(subject, text)
+    raise _refusal(text)
 
 
 def _vector(
@@ -311,11 +307,15 @@ def _vector(
     return f"{{ {array}; {' '.join(lines)} emulator::ptx::store({pointer}, ptx_vector); }}"
 
 
-def _refusal(subject: str, text: str) -> KernelError:
+class _RefusedPtxError(Exception):
+    pass
+
+
+def _refusal(text: str) -> _RefusedPtxError:
     problem = f"the emulator does not run this PTX: `{' '.join(text.split())[:80]}`"
     fix = "use CUDA's functions; docs/emulator.md lists the PTX that runs"
     if re.match(r"(?:mma|ldmatrix|wmma|stmatrix|wgmma)\b", text):
         fix = "use nvcuda::wmma of <mma.h>"
     if text.startswith(("bar", "mbarrier")):
         fix = "use __syncthreads, cooperative_groups or cuda::barrier"
-    return KernelError(subject, problem, fix)
+    return _RefusedPtxError(f"{problem}: {fix}")

@@ -320,7 +320,7 @@ def translated(source: str, file: str) -> str:
     KernelError
         If a shared variable has an initial value, which is an error in CUDA.
     """
-    source = translated_ptx(source, file)
+    source = translated_ptx(source)
     source = re.sub(r"\b__shared__\s+extern\b", "extern __shared__", source)
     source = _ALIGNAS.sub(r"\1EMULATOR_ALIGNED", source)
     dynamic = r"\bextern\b([^;{}\"]*?)\b__shared__\b([^;{}\"]*?)\b(\w+)\s*\[\s*\]\s*;"
