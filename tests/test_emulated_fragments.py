@@ -107,6 +107,10 @@ def test_mistakes_with_fragments_are_found(name):
     assert len(str(caught.value)) < 1920
 
 
-def test_warps_that_store_the_same_tile_race():
+def test_warps_that_store_different_tiles_in_one_place_race():
+    code = changed("{C}(2) *", "").replace("c.x[i] = float(2) *", "c.x[i] = threadIdx.x / 32 +")
+    matrices = *np.ones((2, 16, 16), np.float16), *np.ones((2, 16, 16), np.float32)
     with pytest.raises(KernelError, match="a race: thread"):
-        emulate(changed(), 1, 64, *np.ones((2, 16, 16), np.float16), *np.ones((2, 16, 16), "f4"))
+        emulate(code, 1, 64, *matrices)
+    with pytest.warns(UserWarning, match="store the same value in D"):
+        emulate(changed(), 1, 64, *matrices)
