@@ -10,15 +10,18 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
-from torch import nn
-from torch.nn import functional
 
-from accelviz import many_gpus
-from accelviz import torch as ours
-from accelviz.datasets import load_nodes
-from accelviz.errors import AccelvizError
-from accelviz.torch import SplitGraph, TrainingStep
+torch = pytest.importorskip("torch")
+pytest.importorskip("torch_geometric")  # whose import warns
+
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from accelviz import many_gpus  # noqa: E402
+from accelviz import torch as ours  # noqa: E402
+from accelviz.datasets import load_nodes  # noqa: E402
+from accelviz.errors import AccelvizError  # noqa: E402
+from accelviz.torch import SplitGraph, TrainingStep  # noqa: E402
 
 CPU = {"device": "cpu"}
 WIDTH, CLASSES = 16, 7
