@@ -6,6 +6,7 @@ import gc
 import importlib
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,14 @@ def pytest_collection(session):
     gc.freeze()
     gc.enable()
     return outcome
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    """Close what a test has drawn: pyplot warns of more than 20 open figures."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def import_share_of_tests(config):

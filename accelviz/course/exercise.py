@@ -11,6 +11,7 @@ from types import CodeType
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 #: Largest number of elements of a matrix that a message shows; a larger one is shown as its shape.
 _MAX_SHOWN = 24
@@ -105,7 +106,7 @@ def _difference(result: Any, expected: Any) -> str:
         return "" if agree else "That is not it."
     try:
         actual, target = (
-            np.asarray(value.toarray() if hasattr(value, "toarray") else value)
+            np.asarray(value.toarray() if sparse.issparse(value) else value)
             for value in (result, expected)
         )
     except ValueError:
@@ -148,7 +149,7 @@ def _long(value: Any) -> str:
 
 
 def _short(value: Any, max_length: int = 60, max_elements: int = 8) -> str:
-    if hasattr(value, "toarray"):
+    if sparse.issparse(value):
         value = value.toarray()
     if isinstance(value, np.ndarray) and value.ndim > 1 and value.size > _MAX_SHOWN:
         return f"<array of {' x '.join(map(str, value.shape))}>"

@@ -5,7 +5,6 @@ GCNConv`. A layer is a subclass of PyTorch Geometric's with the same parameters 
 that our operations do not cover, such as those with edge features, run PyTorch Geometric's code.
 """
 
-import contextlib
 import importlib
 from typing import Any
 
@@ -29,10 +28,9 @@ __all__ += ["GAT", "GCN", "GIN", "GraphSAGE", "SplitGraph", "TrainingStep"]
 __all__ += ["TransformerConv"]
 
 if torch.version.cuda and torch.cuda.is_available():
-    from accelviz.devices.cuda.state import import_cupy
+    from accelviz.devices.cuda import preload
 
-    with contextlib.suppress(ImportError):  # The first call says how to install it.
-        import_cupy()  # 0.3 s, here rather than in the first step
+    preload()  # 0.3 s, here rather than in the first step
 
 #: Files of names that are imported at first use.
 _FILES = {"QuantizedTensor": "quantized", "SlidingChannelConv2d": "sliding"}

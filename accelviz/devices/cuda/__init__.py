@@ -5,7 +5,7 @@ Only this folder imports CuPy, and only when a GPU is used or accelviz.torch fin
 
 from accelviz.devices.cuda.cubins import warm
 from accelviz.devices.cuda.device import CudaDevice
-from accelviz.devices.cuda.launch import BoundKernel, PointerKernel, zero
+from accelviz.devices.cuda.launch import BoundKernel, PointerKernel, preload, zero
 from accelviz.devices.cuda.nvrtc import compile_cubin
 from accelviz.devices.cuda.patterns import device_pattern, transposed, uploaded
 from accelviz.devices.cuda.state import GpuState, gpu_state
@@ -19,6 +19,7 @@ __all__ = [
     "compile_cubin",
     "device_pattern",
     "gpu_state",
+    "preload",
     "trace_gpu",
     "transposed",
     "uploaded",

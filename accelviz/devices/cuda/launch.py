@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import threading
 from array import array
@@ -132,6 +133,12 @@ class BoundKernel:
             for position, word in zip(positions, words, strict=True):
                 cells[position] = word
             self._launch(*self._sizes, stream, *self._last)
+
+
+def preload() -> None:
+    """Import CuPy before the first launch, which says how to install it if it is missing."""
+    with contextlib.suppress(ImportError):
+        import_cupy()
 
 
 def zero(address: int, n_bytes: int, stream: int) -> None:
