@@ -354,15 +354,13 @@ class SAGEConv(_Aggregation, nn.SAGEConv):
             source = dense(modules["lin"], source).relu()
         left = modules["lin_l"]
         root = modules["lin_r"] if self.root_weight and target is not None else None
-        linear = reduction in ("sum", "mean")
+        linear, dense_first = reduction in ("sum", "mean"), left.out_channels < left.in_channels
         if linear and is_plain(left) and (root is None or is_plain(root)) and not self.project:
             matrices = left.weight, left.bias, target, None if root is None else root.weight
             fusible = self._is_fusible(operands[0])
             if fusible and fused.applies(source, target, operands[2], *matrices):
-                dense_first = left.out_channels < left.in_channels
                 out = fused.Convolution.apply(source, *matrices, *_sparse(operands), dense_first)
                 return functional.normalize(out, p=2.0, dim=-1) if self.normalize else out
-        dense_first = left.out_channels < left.in_channels
         if dense_first and type(edge_index) is SplitGraph:
             widths = left.in_channels, left.out_channels
             dense_first = not _halo_is_constant(source, edge_index, *widths)

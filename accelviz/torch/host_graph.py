@@ -7,7 +7,6 @@ does not count changes through a NumPy array of the same memory or through `.dat
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ import torch
 
 from accelviz.arrays import Floats, Ints
 from accelviz.compiled import njit
-from accelviz.errors import ArgumentError
+from accelviz.errors import ArgumentError, memory_bytes
 from accelviz.plans.replay import Records, in_threads
 
 #: Number of graphs in the cache, and of their bytes. The latest graph may have more bytes, up to a
@@ -148,9 +147,8 @@ def _trim_cache(nbytes: int) -> None:
         return  # Else a step with a new graph would add up 256 graphs several times.
     graphs = list(_cache.items())
     _most_bytes = sum(graph.nbytes for _, graph in graphs)
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for n_left, (key, graph) in zip(range(len(graphs), 0, -1), graphs, strict=True):
-        if _most_bytes > (CACHE_BYTES if n_left > 1 else max(CACHE_BYTES, memory // 4)):
+        if _most_bytes > (CACHE_BYTES if n_left > 1 else max(CACHE_BYTES, memory_bytes() // 4)):
             _cache.pop(key, None)
             _most_bytes -= graph.nbytes
 

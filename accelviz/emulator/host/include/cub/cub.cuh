@@ -46,7 +46,9 @@ template <typename T, int COUNT>
 struct alignas(16) Storage {
     unsigned char bytes[sizeof(T) * COUNT];
 
-    EMULATOR_PURE T *at(int i) { return reinterpret_cast<T *>(bytes) + i; }
+    EMULATOR_PURE T *at(int i) {
+        return reinterpret_cast<T *>(bytes) + i;
+    }
 };
 
 template <typename T>
@@ -79,7 +81,9 @@ class Block {
     EMULATOR_PURE static int rank() {
         return int(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
     }
-    EMULATOR_PURE T *element(int i) const { return storage_->at(i); }
+    EMULATOR_PURE T *element(int i) const {
+        return storage_->at(i);
+    }
 
     // Stores the items of this thread, and waits for those of the others.
     template <int N>
@@ -102,7 +106,8 @@ class Block {
 
 // Replaces `count` elements by their scan, from `total` on; returns the sum of all.
 template <typename T, typename Operation>
-EMULATOR_PURE T scan(T *elements, int count, T total, bool has_total, bool inclusive, Operation op) {
+EMULATOR_PURE T scan(T *elements, int count, T total, bool has_total, bool inclusive,
+                     Operation op) {
     for (int i = 0; i < count; ++i) {
         const T sum = has_total ? op(total, elements[i]) : elements[i];
         elements[i] = inclusive ? sum : total;
@@ -122,7 +127,8 @@ class BlockReduce {
    public:
     using TempStorage = typename Block::TempStorage;
 
-    explicit BlockReduce(TempStorage &storage) : storage_(storage) {}
+    explicit BlockReduce(TempStorage &storage) : storage_(storage) {
+    }
 
     template <typename Operation>
     EMULATOR_INSTRUCTION T Reduce(T value, Operation op) {
@@ -159,7 +165,8 @@ class BlockReduce {
         const Block block(storage_, code);
         const T items[] = {value};
         block.give(items, code);
-        if (block.rank()) return emulated::invalid<T>("the result of BlockReduce, for thread 0 alone");
+        if (block.rank())
+            return emulated::invalid<T>("the result of BlockReduce, for thread 0 alone");
         T sum = value;
         for (int i = 0; i < Block::threads; ++i) {
             T other;
@@ -172,6 +179,15 @@ class BlockReduce {
     TempStorage &storage_;
 };
 
+// The scans of blocks and of warps, by a macro that declares one.
+#define EMULATOR_COMMA ,
+#define EMULATOR_ALL_SCANS(DECLARE)                                                               \
+    DECLARE(InclusiveSum, , T(), false, cub::Sum(), true, typename = void)                        \
+    DECLARE(ExclusiveSum, , T(), true, cub::Sum(), false, typename = void)                        \
+    DECLARE(InclusiveScan, EMULATOR_COMMA Operation op, T(), false, op, true, typename Operation) \
+    DECLARE(ExclusiveScan, EMULATOR_COMMA T initial EMULATOR_COMMA Operation op, initial, true,   \
+            op, false, typename Operation)
+
 template <typename T, int X, BlockScanAlgorithm = BLOCK_SCAN_RAKING, int Y = 1, int Z = 1, int = 0>
 class BlockScan {
     using Block = emulated::Block<T, X, Y, Z, 1>;
@@ -180,42 +196,36 @@ class BlockScan {
     // One more element for the sum of all.
     using TempStorage = emulated::Storage<T, Block::threads + 1>;
 
-    explicit BlockScan(TempStorage &storage) : storage_(storage) {}
+    explicit BlockScan(TempStorage &storage) : storage_(storage) {
+    }
 
 // Each method with a number or an array of items, and with the sum of all or without. HEAD and
 // ARGUMENTS are those of the method before them.
-#define EMULATOR_SCANS(NAME, HEAD, INITIAL, HAS_INITIAL, OPERATION, INCLUSIVE, ...)               \
-    template <__VA_ARGS__>                                                                        \
-    EMULATOR_INSTRUCTION void NAME(T input, T &output HEAD) {                                     \
-        T items[1] = {input};                                                                     \
-        scan(items, INITIAL, HAS_INITIAL, INCLUSIVE, OPERATION, EMULATOR_HERE);                   \
-        output = items[0];                                                                        \
-    }                                                                                             \
-    template <__VA_ARGS__>                                                                        \
-    EMULATOR_INSTRUCTION void NAME(T input, T &output HEAD, T &sum) {                             \
-        T items[1] = {input};                                                                     \
-        sum = scan(items, INITIAL, HAS_INITIAL, INCLUSIVE, OPERATION, EMULATOR_HERE);             \
-        output = items[0];                                                                        \
-    }                                                                                             \
-    template <__VA_ARGS__, int N>                                                                 \
-    EMULATOR_INSTRUCTION void NAME(T (&input)[N], T (&output)[N] HEAD) {                          \
-        for (int i = 0; i < N; ++i) output[i] = input[i];                                         \
-        scan(output, INITIAL, HAS_INITIAL, INCLUSIVE, OPERATION, EMULATOR_HERE);                  \
-    }                                                                                             \
-    template <__VA_ARGS__, int N>                                                                 \
-    EMULATOR_INSTRUCTION void NAME(T (&input)[N], T (&output)[N] HEAD, T &sum) {                  \
-        for (int i = 0; i < N; ++i) output[i] = input[i];                                         \
-        sum = scan(output, INITIAL, HAS_INITIAL, INCLUSIVE, OPERATION, EMULATOR_HERE);            \
+#define EMULATOR_SCANS(NAME, HEAD, INITIAL, HAS_INITIAL, OPERATION, INCLUSIVE, ...)    \
+    template <__VA_ARGS__>                                                             \
+    EMULATOR_INSTRUCTION void NAME(T input, T &output HEAD) {                          \
+        T items[1] = {input};                                                          \
+        scan(items, INITIAL, HAS_INITIAL, INCLUSIVE, OPERATION, EMULATOR_HERE);        \
+        output = items[0];                                                             \
+    }                                                                                  \
+    template <__VA_ARGS__>                                                             \
+    EMULATOR_INSTRUCTION void NAME(T input, T &output HEAD, T &sum) {                  \
+        T items[1] = {input};                                                          \
+        sum = scan(items, INITIAL, HAS_INITIAL, INCLUSIVE, OPERATION, EMULATOR_HERE);  \
+        output = items[0];                                                             \
+    }                                                                                  \
+    template <__VA_ARGS__, int N>                                                      \
+    EMULATOR_INSTRUCTION void NAME(T(&input)[N], T(&output)[N] HEAD) {                 \
+        for (int i = 0; i < N; ++i) output[i] = input[i];                              \
+        scan(output, INITIAL, HAS_INITIAL, INCLUSIVE, OPERATION, EMULATOR_HERE);       \
+    }                                                                                  \
+    template <__VA_ARGS__, int N>                                                      \
+    EMULATOR_INSTRUCTION void NAME(T(&input)[N], T(&output)[N] HEAD, T &sum) {         \
+        for (int i = 0; i < N; ++i) output[i] = input[i];                              \
+        sum = scan(output, INITIAL, HAS_INITIAL, INCLUSIVE, OPERATION, EMULATOR_HERE); \
     }
-#define EMULATOR_COMMA ,
-    EMULATOR_SCANS(InclusiveSum, , T(), false, cub::Sum(), true, typename = void)
-    EMULATOR_SCANS(ExclusiveSum, , T(), true, cub::Sum(), false, typename = void)
-    EMULATOR_SCANS(InclusiveScan, EMULATOR_COMMA Operation op, T(), false, op, true,
-                   typename Operation)
-    EMULATOR_SCANS(ExclusiveScan, EMULATOR_COMMA T initial EMULATOR_COMMA Operation op, initial,
-                   true, op, false, typename Operation)
+    EMULATOR_ALL_SCANS(EMULATOR_SCANS)
 #undef EMULATOR_SCANS
-#undef EMULATOR_COMMA
 
    private:
     // Replaces the items by their scan over the block; returns the sum without `initial`.
@@ -262,16 +272,17 @@ class BlockRadixSort {
    public:
     using TempStorage = typename Block::TempStorage;
 
-    explicit BlockRadixSort(TempStorage &storage) : storage_(storage) {}
+    explicit BlockRadixSort(TempStorage &storage) : storage_(storage) {
+    }
 
-#define EMULATOR_SORT(NAME, DESCENDS, STRIPED)                                                   \
-    EMULATOR_INSTRUCTION void NAME(Key (&keys)[ITEMS], int begin = 0, int end = key_bits) {      \
-        Value none[ITEMS];                                                                       \
-        sort(keys, none, begin, end, DESCENDS, STRIPED, EMULATOR_HERE);                          \
-    }                                                                                            \
-    EMULATOR_INSTRUCTION void NAME(Key (&keys)[ITEMS], Value (&values)[ITEMS], int begin = 0,    \
-                                   int end = key_bits) {                                         \
-        sort(keys, values, begin, end, DESCENDS, STRIPED, EMULATOR_HERE);                        \
+#define EMULATOR_SORT(NAME, DESCENDS, STRIPED)                                              \
+    EMULATOR_INSTRUCTION void NAME(Key(&keys)[ITEMS], int begin = 0, int end = key_bits) {  \
+        Value none[ITEMS];                                                                  \
+        sort(keys, none, begin, end, DESCENDS, STRIPED, EMULATOR_HERE);                     \
+    }                                                                                       \
+    EMULATOR_INSTRUCTION void NAME(Key(&keys)[ITEMS], Value(&values)[ITEMS], int begin = 0, \
+                                   int end = key_bits) {                                    \
+        sort(keys, values, begin, end, DESCENDS, STRIPED, EMULATOR_HERE);                   \
     }
     EMULATOR_SORT(Sort, false, false)
     EMULATOR_SORT(SortDescending, true, false)
@@ -298,7 +309,8 @@ class BlockRadixSort {
         if (block.rank() == 0) sort_all(block, begin, end, descends, code);
         block.take(records, code);
         for (int i = 0; i < ITEMS; ++i) {
-            if (striped) emulated::copy(&records[i], block.element(block.rank() + i * Block::threads), code);
+            if (striped)
+                emulated::copy(&records[i], block.element(block.rank() + i * Block::threads), code);
             keys[i] = records[i].key;
             values[i] = records[i].value;
         }
@@ -341,8 +353,10 @@ class BlockLoad {
    public:
     using TempStorage = typename Block::TempStorage;
 
-    BlockLoad() : storage_(nullptr) {}
-    explicit BlockLoad(TempStorage &storage) : storage_(&storage) {}
+    BlockLoad() : storage_(nullptr) {
+    }
+    explicit BlockLoad(TempStorage &storage) : storage_(&storage) {
+    }
 
     EMULATOR_INSTRUCTION void Load(const T *from, T (&items)[ITEMS]) {
         load(from, items, X * Y * Z * ITEMS, nullptr, EMULATOR_HERE);
@@ -364,9 +378,11 @@ class BlockLoad {
         }
         for (int i = 0; i < ITEMS; ++i) {
             const int at = emulated::item_index<X * Y * Z, ITEMS>(Block::rank(), i,
-                                                            ALGORITHM == BLOCK_LOAD_STRIPED);
-            if (at < valid) emulated::copy(&items[i], from + at, code);
-            else if (other) emulated::copy(&items[i], other, code);
+                                                                  ALGORITHM == BLOCK_LOAD_STRIPED);
+            if (at < valid)
+                emulated::copy(&items[i], from + at, code);
+            else if (other)
+                emulated::copy(&items[i], other, code);
         }
     }
 
@@ -381,8 +397,10 @@ class BlockStore {
    public:
     using TempStorage = typename Block::TempStorage;
 
-    BlockStore() : storage_(nullptr) {}
-    explicit BlockStore(TempStorage &storage) : storage_(&storage) {}
+    BlockStore() : storage_(nullptr) {
+    }
+    explicit BlockStore(TempStorage &storage) : storage_(&storage) {
+    }
 
     EMULATOR_INSTRUCTION void Store(T *to, T (&items)[ITEMS]) {
         store(to, items, X * Y * Z * ITEMS, EMULATOR_HERE);
@@ -400,7 +418,7 @@ class BlockStore {
         }
         for (int i = 0; i < ITEMS; ++i) {
             const int at = emulated::item_index<X * Y * Z, ITEMS>(Block::rank(), i,
-                                                            ALGORITHM == BLOCK_STORE_STRIPED);
+                                                                  ALGORITHM == BLOCK_STORE_STRIPED);
             if (at < valid) emulated::copy(to + at, &items[i], code);
         }
     }
@@ -417,7 +435,8 @@ struct WarpLanes : cooperative_groups::lane_group {
                   "the emulator has logical warps of 1, 2, 4, 8, 16 and 32 threads");
 
     EMULATOR_PURE WarpLanes()
-        : lane_group((~0u >> (32 - LANES)) << (emulator::lane() / LANES * LANES)) {}
+        : lane_group((~0u >> (32 - LANES)) << (emulator::lane() / LANES * LANES)) {
+    }
 };
 
 }  // namespace emulated
@@ -427,7 +446,8 @@ class WarpReduce {
    public:
     struct TempStorage {};
 
-    explicit WarpReduce(TempStorage &) {}
+    explicit WarpReduce(TempStorage &) {
+    }
 
     template <typename Operation>
     EMULATOR_INSTRUCTION T Reduce(T value, Operation op, int valid = LANES) {
@@ -443,7 +463,8 @@ class WarpReduce {
         T values[32];
         const emulated::WarpLanes<LANES> lanes;
         lanes.gather(value, values, code);
-        if (lanes.thread_rank()) return emulated::invalid<T>("the result of WarpReduce, for lane 0 alone");
+        if (lanes.thread_rank())
+            return emulated::invalid<T>("the result of WarpReduce, for lane 0 alone");
         T sum = values[0];
         for (int i = 1; i < valid; ++i) sum = op(sum, values[i]);
         return sum;
@@ -455,7 +476,8 @@ class WarpScan {
    public:
     struct TempStorage {};
 
-    explicit WarpScan(TempStorage &) {}
+    explicit WarpScan(TempStorage &) {
+    }
 
 #define EMULATOR_SCANS(NAME, HEAD, INITIAL, HAS_INITIAL, OPERATION, INCLUSIVE, ...)           \
     template <__VA_ARGS__>                                                                    \
@@ -466,15 +488,8 @@ class WarpScan {
     EMULATOR_INSTRUCTION void NAME(T input, T &output HEAD, T &sum) {                         \
         sum = scan(input, output, INITIAL, HAS_INITIAL, INCLUSIVE, OPERATION, EMULATOR_HERE); \
     }
-#define EMULATOR_COMMA ,
-    EMULATOR_SCANS(InclusiveSum, , T(), false, cub::Sum(), true, typename = void)
-    EMULATOR_SCANS(ExclusiveSum, , T(), true, cub::Sum(), false, typename = void)
-    EMULATOR_SCANS(InclusiveScan, EMULATOR_COMMA Operation op, T(), false, op, true,
-                   typename Operation)
-    EMULATOR_SCANS(ExclusiveScan, EMULATOR_COMMA T initial EMULATOR_COMMA Operation op, initial,
-                   true, op, false, typename Operation)
+    EMULATOR_ALL_SCANS(EMULATOR_SCANS)
 #undef EMULATOR_SCANS
-#undef EMULATOR_COMMA
     EMULATOR_INSTRUCTION T Broadcast(T value, unsigned lane) {
         T values[32];
         emulated::WarpLanes<LANES>().gather(value, values, EMULATOR_HERE);
@@ -494,5 +509,8 @@ class WarpScan {
         return emulated::scan(values, LANES, T(), false, true, op);
     }
 };
+
+#undef EMULATOR_ALL_SCANS
+#undef EMULATOR_COMMA
 
 }  // namespace cub
