@@ -1,16 +1,17 @@
-// Runs one kernel of the corpus: PROGRAM KERNEL INPUT SECONDS [OUTPUT].
+// Runs kernels of the corpus, one after another: PROGRAM SECONDS read|write (KERNEL INPUT)...
 //
 // The generated part before this file defines kernels and `entries`. INPUT holds 64-bit integers
 // (grid, block, bytes of shared memory, number of arguments; then size and kind of each argument),
-// followed by the arguments' bytes. Each array is a separate allocation. With OUTPUT, unwritten
-// arrays are filled with 0xff before the launch, and all arrays are written to that file after it.
-// Without OUTPUT, unwritten arrays stay uninitialized, so that a checker can detect reads of them.
+// followed by the arguments' bytes. Each array is a separate allocation. With "write", unwritten
+// arrays are filled with 0xff before the launch, and all arrays are written to INPUT.out after it.
+// With "read", unwritten arrays stay uninitialized, so that a checker can detect reads of them.
 #include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <string>
 #include <vector>
 
 enum Kind : std::int64_t { SCALAR, ARRAY, UNWRITTEN };
@@ -22,16 +23,14 @@ static void check(cudaError_t status, const char *call) {
     _exit(3);
 }
 
-int main(int count, char **words) {
-    if (count < 4) return 2;
-    alarm(std::atoi(words[3]));  // ends the program if the kernel does not end
+static bool launch(const char *name, const std::string &path, bool writes) {
     const void *kernel = nullptr;
     for (const Entry &entry : entries) {
-        if (std::strcmp(entry.name, words[1]) == 0) kernel = entry.kernel;
+        if (std::strcmp(entry.name, name) == 0) kernel = entry.kernel;
     }
-    std::ifstream input(words[2], std::ios::binary);
+    std::ifstream input(path, std::ios::binary);
     std::int64_t head[8];
-    if (!kernel || !input.read(reinterpret_cast<char *>(head), sizeof head)) return 2;
+    if (!kernel || !input.read(reinterpret_cast<char *>(head), sizeof head)) return false;
     std::vector<std::int64_t> about(2 * head[7]);
     input.read(reinterpret_cast<char *>(about.data()), about.size() * sizeof about[0]);
     std::vector<std::vector<char>> bytes(head[7]);
@@ -39,13 +38,13 @@ int main(int count, char **words) {
     for (std::int64_t i = 0; i < head[7]; ++i) {
         const std::int64_t size = about[2 * i], kind = about[2 * i + 1];
         bytes[i].resize(size);
-        if (!input.read(bytes[i].data(), size)) return 2;
+        if (!input.read(bytes[i].data(), size)) return false;
         arguments[i] = bytes[i].data();
         if (kind == SCALAR) continue;
         check(cudaMalloc(&arrays[i], size), "cudaMalloc");
         if (kind == ARRAY) {
             check(cudaMemcpy(arrays[i], bytes[i].data(), size, cudaMemcpyHostToDevice), "copy");
-        } else if (count > 4) {
+        } else if (writes) {
             check(cudaMemset(arrays[i], 0xff, size), "cudaMemset");
         }
         arguments[i] = &arrays[i];
@@ -53,12 +52,25 @@ int main(int count, char **words) {
     const dim3 grid(head[0], head[1], head[2]), block(head[3], head[4], head[5]);
     check(cudaLaunchKernel(kernel, grid, block, arguments.data(), head[6], nullptr), "launch");
     check(cudaDeviceSynchronize(), "kernel");
-    if (count < 5) return 0;
-    std::ofstream output(words[4], std::ios::binary);
+    std::ofstream output;
+    if (writes) output.open(path + ".out", std::ios::binary);
     for (std::int64_t i = 0; i < head[7]; ++i) {
         if (about[2 * i + 1] == SCALAR) continue;
-        check(cudaMemcpy(bytes[i].data(), arrays[i], bytes[i].size(), cudaMemcpyDeviceToHost), "copy");
-        output.write(bytes[i].data(), bytes[i].size());
+        if (writes) {
+            check(cudaMemcpy(bytes[i].data(), arrays[i], bytes[i].size(), cudaMemcpyDeviceToHost), "copy");
+            output.write(bytes[i].data(), bytes[i].size());
+        }
+        check(cudaFree(arrays[i]), "cudaFree");
     }
-    return output ? 0 : 2;
+    return bool(output);
+}
+
+int main(int count, char **words) {
+    if (count < 5) return 2;
+    alarm(std::atoi(words[1]));  // ends the program if a kernel does not end
+    const bool writes = std::strcmp(words[2], "write") == 0;
+    for (int i = 3; i + 1 < count; i += 2) {
+        if (!launch(words[i], words[i + 1], writes)) return 2;
+    }
+    return 0;
 }

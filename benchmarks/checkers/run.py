@@ -8,9 +8,12 @@ any machine:
     python benchmarks/checkers/run.py --emulator --output checkers-emulator.csv
 
 `--smoke` runs four cases. Runs that the output has already are skipped. On a GPU, correct kernels
-and the first mistake of each kind run with every number of warps, the others with one. Cases that
-may never end run last; every program ends itself after a time limit. Runs are concurrent (column
-`jobs`), so their times are those of a machine under load; a few cases run alone first.
+run in one process per checker, with every number of warps; where that reports anything, each runs in
+its own. Every mistake runs with one number of warps, those that may never end after the others; then
+the first mistake of each kind runs with the other numbers of warps. Each program ends itself after a
+time limit. Runs are concurrent (column `jobs`), so their times are those of a machine under load; a
+few cases run alone first. `--build FOLDER` compiles on a machine without a GPU, and `--programs FOLDER`
+uses these programs.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
-from corpus import CASES, KERNELS, Case, CheckerResult, Kernel
+from corpus import CASES, Case, CheckerResult
 from sources import compile_program, pack, unpack
 
 COLUMNS = (
@@ -46,7 +49,9 @@ TOOLS = {
 #: Time limit of a run on a GPU in seconds, and of a run that may never end.
 LIMIT, HANG_LIMIT = 30, 10
 #: Index of the group of cases that may hang, and seconds that are reserved for it.
-HANGING, RESERVED_SECONDS = 3, 40
+HANGING, RESERVED_SECONDS = 2, 40
+#: Time limit in seconds of the process that runs all correct kernels.
+TOGETHER_LIMIT = 60
 SMOKE = (
     *("reduce_tree", "reduce_tree: missing barrier", "reduce_tree: missing guard"),
     "reduce_grid_stride: output not cleared",
@@ -63,37 +68,41 @@ class Programs:
 
     def __init__(self, folder: Path, cases: Iterable[Case], jobs: int) -> None:
         self.folder = folder
-        chosen = list(cases)
-        kernels = [kernel for kernel in KERNELS if any(c.kernel is kernel for c in chosen)]
         self.paths: dict[str, Path] = {}
+        chosen = list(cases)
+        names = {self.program_name(case) for case in chosen}
 
-        def compile_one(kernel: Kernel) -> None:
+        def compile_one(name: str) -> None:
             try:
-                kernel_cases = [case for case in CASES if case.kernel is kernel]
-                self.paths[kernel.name] = compile_program(kernel, kernel_cases, folder)
-            except RuntimeError as error:  # continue with the other kernels
+                program_cases = [case for case in CASES if self.program_name(case) == name]
+                self.paths[name] = compile_program(name, program_cases, folder)
+            except RuntimeError as error:  # continue with the other programs
                 print(error, file=sys.stderr, flush=True)
 
         with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(compile_one, kernels))
-        for number, case in enumerate(CASES):
-            if case in chosen:
-                for warps in case.warps:
-                    self.input(number, warps).write_bytes(pack(case.launch(warps)))
+            list(pool.map(compile_one, sorted(names)))
+        for case in chosen:
+            for warps in case.warps:
+                self.input(case, warps).write_bytes(pack(case.launch(warps)))
 
-    def input(self, number: int, warps: int) -> Path:
+    @staticmethod
+    def program_name(case: Case) -> str:
+        """Return the name of the program that contains a case."""
+        return case.kernel.name if case.mistake else "correct"
+
+    def input(self, case: Case, warps: int) -> Path:
         """Return the path of a case's input file."""
-        return self.folder / f"{number}-{warps}.in"
+        return self.folder / f"{CASES.index(case)}-{warps}.in"
 
     def run(self, case: Case, warps: int, tool: str) -> CheckerResult:
         """Run a case on the GPU alone (tool "GPU") or under a tool of compute-sanitizer."""
-        number = CASES.index(case)
         limit = HANG_LIMIT if case.mistake and case.mistake.hangs else LIMIT
-        program = [self.paths[case.kernel.name], case.name, self.input(number, warps), str(limit)]
+        ended, text, seconds = self._run_program([(case, warps)], tool, limit)
         if tool == "GPU":
-            return self._run_without_tool(case, warps, program, limit)
-        options = ["--tool", tool, *TOOLS[tool], "--print-limit", "2", "--error-exitcode", "9"]
-        ended, text, seconds = _run(["compute-sanitizer", *options, *program], limit + 10)
+            if ended == "ended with 0":
+                return self._compare(case, warps, seconds)
+            report = text.strip().splitlines()[-1] if text.strip() else ""
+            return CheckerResult(True, ended, seconds, report)
         count = _COUNT.search(text)
         lines = [
             line.strip("= ").strip()
@@ -107,14 +116,33 @@ class Programs:
             ended += ", no summary"
         return CheckerResult(hit, ended, seconds, lines[0] if hit and lines else "")
 
-    def _run_without_tool(self, case: Case, warps: int, program: list, limit: int) -> CheckerResult:
-        output = self.folder / f"{threading.get_ident()}.out"
-        ended, text, seconds = _run([*program, output], limit + 10)
-        if ended != "ended with 0":
-            return CheckerResult(
-                True, ended, seconds, text.strip().splitlines()[-1] if text.strip() else ""
-            )
+    def run_together(self, runs: list[tuple[Case, int]], tool: str) -> list[CheckerResult]:
+        """Run correct cases in one process, whose seconds are not recorded.
+
+        The list is empty if the process failed or a tool reported anything.
+        """
+        ended, text, _ = self._run_program(runs, tool, TOGETHER_LIMIT)
+        count = _COUNT.search(text)
+        print(f"{tool}: {len(runs)} launches {ended}", text[-2000:] * (ended != "ended with 0"))
+        if ended != "ended with 0" or (tool != "GPU" and (not count or int(count[1]))):
+            return []
+        if tool == "GPU":
+            return [self._compare(case, warps, "") for case, warps in runs]
+        return [CheckerResult(False, ended, "")] * len(runs)
+
+    def _run_program(self, runs: list[tuple[Case, int]], tool: str, limit: int):
+        """Run cases of one program in one process, as `_run` does."""
+        path = self.paths[self.program_name(runs[0][0])]
+        launches = [word for case, warps in runs for word in (case.name, self.input(case, warps))]
+        command = [path, limit, "write" if tool == "GPU" else "read", *launches]
+        if tool != "GPU":
+            options = ["--tool", tool, *TOOLS[tool], "--print-limit", "2", "--error-exitcode", "9"]
+            command = ["compute-sanitizer", *options, *command]
+        return _run(command, limit + 10)
+
+    def _compare(self, case: Case, warps: int, seconds: float | str) -> CheckerResult:
         launch = case.launch(warps)
+        output = self.input(case, warps).with_suffix(".in.out")
         wrong = launch.wrong_outputs(unpack(launch, output.read_bytes()))
         report = f"wrong: {', '.join(wrong)}" if wrong else ""
         return CheckerResult(bool(wrong), "wrong" if wrong else "right", seconds, report)
@@ -143,39 +171,45 @@ def _run(command: list, limit: float) -> tuple[str, str, float]:
 
 
 def run_on_gpu(
-    cases: list[Case], counts: list[int], jobs: int, limit: float, write, known: set
+    cases: list[Case], counts: list[int], programs: Programs, jobs: int, limit: float, write, known
 ) -> None:
-    """Run cases on the GPU alone and under every tool; cases that may hang run last.
+    """Run cases on the GPU alone and under every tool, until `limit` seconds have passed.
 
     `counts` are numbers of warps.
     """
     end = time.monotonic() + limit
-    with tempfile.TemporaryDirectory() as folder:
-        programs = Programs(Path(folder), cases, jobs)
-        print(f"compiled; {end - time.monotonic():.0f} s left", flush=True)
+    tools = ("GPU", *TOOLS)
 
-        def run_one(run: tuple[Case, int, str], latest: float, concurrent_runs: int) -> None:
-            case, warps, tool = run
-            if time.monotonic() > latest or (*case_names(case), str(warps), tool) in known:
-                return
-            try:
-                write(*run, concurrent_runs, programs.run(*run))
-            except Exception as error:  # continue with the other runs
-                print(run[0].name, *run[1:], repr(error), file=sys.stderr, flush=True)
+    def run_one(run: tuple[Case, int, str], latest: float, concurrent_runs: int) -> None:
+        case, warps, tool = run
+        if time.monotonic() > latest or (*case_names(case), str(warps), tool) in known:
+            return
+        try:
+            write(*run, concurrent_runs, programs.run(*run))
+            known.add((*case_names(case), str(warps), tool))
+        except Exception as error:  # continue with the other runs
+            print(run[0].name, *run[1:], repr(error), file=sys.stderr, flush=True)
 
-        tools = ("GPU", *TOOLS)
-        alone = [(case, 2, tool) for case in cases if case.name in SMOKE for tool in tools]
-        for run in alone:
-            run_one(run, end, 1)
-        for number, group in enumerate(group_runs(cases)):
-            runs = [
-                (case, warps, tool) for tool in tools for case, warps in group if warps in counts
-            ]
-            runs = [run for run in runs if run not in alone]
-            latest = end if number == HANGING else end - min(RESERVED_SECONDS, limit / 3)
-            with ThreadPoolExecutor(jobs) as pool:
-                list(pool.map(lambda run, latest=latest: run_one(run, latest, jobs), runs))
-            print(f"{len(runs)} runs; {end - time.monotonic():.0f} s left", flush=True)
+    def run_correct(tool: str) -> None:
+        runs = [(case, count) for case in cases if not case.mistake for count in case.warps]
+        runs = [(case, count) for case, count in runs if count in counts]
+        if not runs:
+            return
+        for (case, warps), result in zip(runs, programs.run_together(runs, tool), strict=False):
+            write(case, warps, tool, len(tools), result)
+            known.add((*case_names(case), str(warps), tool))
+
+    for run in [(case, 2, tool) for case in cases if case.name in SMOKE for tool in tools]:
+        run_one(run, end, 1)
+    with ThreadPoolExecutor(len(tools)) as pool:
+        list(pool.map(run_correct, tools))
+    print(f"correct kernels; {end - time.monotonic():.0f} s left", flush=True)
+    for number, group in enumerate(group_runs(cases, counts)):
+        runs = [(case, warps, tool) for case, warps in group for tool in tools]
+        latest = end - (min(RESERVED_SECONDS, limit / 3) if number < HANGING else HANG_LIMIT)
+        with ThreadPoolExecutor(jobs) as pool:
+            list(pool.map(lambda run, latest=latest: run_one(run, latest, jobs), runs))
+        print(f"{len(runs)} runs; {end - time.monotonic():.0f} s left", flush=True)
 
 
 def case_names(case: Case) -> tuple[str, str]:
@@ -191,24 +225,26 @@ def gpu() -> tuple[str, str]:
     return name, f"driver {driver}, compute-sanitizer {version[1] if version else 'unknown'}"
 
 
-def group_runs(cases: list[Case]) -> list[list[tuple[Case, int]]]:
-    """Return four groups of runs: correct, first mistake of each kind, others, and may hang.
+def group_runs(cases: list[Case], counts: list[int]) -> list[list[tuple[Case, int]]]:
+    """Return groups of runs: correct, mistakes, mistakes that may hang, mistakes with more warps.
 
-    A run is a case and a number of warps. Cases of the third group have one number of warps, in
-    turn, the others all of theirs.
+    A run is a case and a number of warps. Correct cases and the first mistake of each kind run with
+    all of `counts`, others with one of them, in turn.
     """
     groups: list[list[tuple[Case, int]]] = [[], [], [], []]
     kinds: set[str] = set()
     for number, case in enumerate(cases):
-        warps = case.warps
-        if case.mistake is not None:
-            first = case.mistake.kind not in kinds
-            kinds.add(case.mistake.kind)
-            warps = warps if first else (warps[number % len(warps)],)
-            group = HANGING if case.mistake.hangs else 1 if first else 2
-        else:
-            group = 0
-        groups[group] += [(case, count) for count in warps]
+        runs = [(case, warps) for warps in case.warps if warps in counts]
+        if not runs:
+            continue
+        if case.mistake is None:
+            groups[0] += runs
+            continue
+        one = runs.pop(number % len(runs))
+        groups[HANGING if case.mistake.hangs else 1].append(one)
+        if case.mistake.kind not in kinds:
+            groups[3] += runs
+        kinds.add(case.mistake.kind)
     return groups
 
 
@@ -223,8 +259,12 @@ def main() -> None:
     parser.add_argument("--warps", type=int, nargs="+", default=[1, 2, 8], help="only these")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs side by side")
     parser.add_argument("--limit", type=float, default=330, help="seconds in all on a GPU")
-    parser.add_argument("--output", type=Path, required=True, help="CSV to write")
+    parser.add_argument("--build", type=Path, metavar="FOLDER", help="only compile, into a folder")
+    parser.add_argument("--programs", type=Path, metavar="FOLDER", help="programs that are built")
+    parser.add_argument("--output", type=Path, help="CSV to write")
     options = parser.parse_args()
+    if not options.output and not options.build:
+        parser.error("--output is missing")
     cases = [
         case
         for case in CASES
@@ -232,6 +272,9 @@ def main() -> None:
         and (not options.kernels or case.kernel.name in options.kernels)
         and (not options.kinds or not case.mistake or case.mistake.kind in options.kinds)
     ]
+    if options.build:
+        Programs(options.build, cases, options.jobs)
+        return
     if options.emulator:  # only this option needs accelviz
         from corpus.emulated import hardware, run_emulated
     machine = hardware() if options.emulator else gpu()
@@ -265,7 +308,11 @@ def main() -> None:
                         continue
                     write(case, warps, "emulator", 1, run_emulated(case, warps))
         else:
-            run_on_gpu(cases, options.warps, options.jobs, options.limit, write, known)
+            with tempfile.TemporaryDirectory() as folder:
+                programs = Programs(options.programs or Path(folder), cases, options.jobs)
+                run_on_gpu(
+                    cases, options.warps, programs, options.jobs, options.limit, write, known
+                )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Programs that run the corpus on a GPU: one per kernel, which contains all its mistakes."""
+"""Programs that run the corpus on a GPU: one of correct kernels, one per kernel of its mistakes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
-from corpus import Case, Kernel, Launch
+from corpus import Case, Launch
 
 HERE = Path(__file__).resolve().parent
 _INCLUDE = re.compile(r"^#include .*\n", re.MULTILINE)
@@ -15,7 +15,7 @@ _DEFINED = re.compile(r"^#define (\w+)", re.MULTILINE)
 
 
 def program(cases: list[Case]) -> str:
-    """Return one CUDA source for the cases of a kernel, each in its own namespace."""
+    """Return one CUDA source for some cases, each in its own namespace."""
     includes = sorted({include for case in cases for include in _INCLUDE.findall(case.code)})
     parts = ["#include <cstdlib>\n", *includes]
     entries = []
@@ -30,14 +30,16 @@ def program(cases: list[Case]) -> str:
     return "".join([*parts, (HERE / "host.cu").read_text("utf-8")])
 
 
-def compile_program(kernel: Kernel, cases: list[Case], folder: Path, *options: str) -> Path:
-    """Compile a kernel's program for an H200; return its path."""
-    source, program_path = folder / f"{kernel.name}.cu", folder / kernel.name
+def compile_program(name: str, cases: list[Case], folder: Path, *options: str) -> Path:
+    """Compile a program of some cases for an H100 or H200, unless it is there; return its path."""
+    source, program_path = folder / f"{name}.cu", folder / name
+    if program_path.exists():
+        return program_path
     source.write_text(program(cases), "utf-8")
     command = ["nvcc", "-std=c++17", "-arch=sm_90", "-lineinfo", "-w", *options]
     done = subprocess.run([*command, "-o", program_path, source], capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"{kernel.name} does not compile:\n{done.stderr[-3000:]}")
+        raise RuntimeError(f"{name} does not compile:\n{done.stderr[-3000:]}")
     return program_path
 
 

@@ -1,13 +1,13 @@
 """The corpus: correct CUDA kernels of many kinds, in `kernels/`, and mistakes for each of them.
 
-A section of mistakes.toml is named for a kernel and for the module (arrays, dense, sparse,
-promises) that has a function of the kernel's name, which returns the kernel's launch.
+A section of mistakes.toml is named for a kernel and for the module (arrays, dense, ...) that has
+a function of the kernel's name, which returns the kernel's launch.
 """
 
 import tomllib
 from pathlib import Path
 
-from . import arrays, dense, promises, sparse
+from . import arrays, dense, groups, networks, promises, samples, sparse
 from .case import KINDS, Case, CheckerResult, Kernel, Launch, Mistake
 
 _HERE = Path(__file__).parent
@@ -25,7 +25,7 @@ def _kernel(name, make, table):
 
 KERNELS = [
     _kernel(name, getattr(module, name), table)
-    for module in (arrays, dense, sparse, promises)
+    for module in (arrays, dense, sparse, promises, networks, samples, groups)
     for name, table in tomllib.loads((_HERE / "mistakes.toml").read_text("utf-8"))[
         module.__name__.rpartition(".")[2]
     ].items()

@@ -188,13 +188,14 @@ class Case:
 class CheckerResult:
     """Result of one checker on one case.
 
-    `hit` is whether it reported a problem, and `result` how the run ended. `first_seconds` is the
-    time of a first run, which includes compilation, or "" if there is none.
+    `hit` is whether it reported a problem, and `result` how the run ended. `seconds` is ""
+    for a run among others in one process. `first_seconds` is the time of a first run, which
+    includes compilation, or "" if there is none.
     """
 
     hit: bool
     result: str
-    seconds: float
+    seconds: float | str
     report: str = ""
     first_seconds: float | str = ""
 
