@@ -8,12 +8,12 @@ any machine:
     python benchmarks/checkers/run.py --emulator --output checkers-emulator.csv
 
 `--smoke` runs four cases. Runs that the output has already are skipped. On a GPU, correct kernels
-run in one process per checker, with every number of warps; where that reports anything, each runs in
-its own. Every mistake runs with one number of warps, those that may never end after the others; then
-the first mistake of each kind runs with the other numbers of warps. Each program ends itself after a
-time limit. Runs are concurrent (column `jobs`), so their times are those of a machine under load; a
-few cases run alone first. `--build FOLDER` compiles on a machine without a GPU, and `--programs FOLDER`
-uses these programs.
+run in one process per checker, with every number of warps; where that reports anything, each runs
+in its own. Every mistake runs with one number of warps, those that may never end after the others;
+then the first mistake of each kind runs with the other numbers of warps. Each program ends itself
+after a time limit. Runs are concurrent (column `jobs`), so their times are those of a machine under
+load; a few cases run alone first. `--build FOLDER` compiles on a machine without a GPU, and
+`--programs FOLDER` uses these programs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Launches of kernels in the manner of language models and of neural networks on images and graphs."""
+"""Launches of kernels as in language models and in neural networks on images and graphs."""
 
 import numpy as np
 

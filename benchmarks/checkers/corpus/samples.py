@@ -1,4 +1,6 @@
-"""Launches of kernels in the manner of CUDA's samples and of puzzles: images, text, graphs, solvers."""
+"""Launches of kernels as in CUDA's samples and in puzzles: images, text, graphs, solvers."""
+
+from itertools import pairwise
 
 import numpy as np
 
@@ -289,7 +291,7 @@ def checksums(warps, random):
     starts = np.append(0, lengths.cumsum()).astype(I32)
     text = random.integers(0, 256, starts[-1]).astype(np.uint8)
     sums = []
-    for begin, end in zip(starts, starts[1:], strict=False):
+    for begin, end in pairwise(starts):
         sums.append(2166136261)
         for byte in text[begin:end].tolist():
             sums[-1] = (sums[-1] ^ byte) * 16777619 % 2**32
