@@ -243,6 +243,7 @@ def _link(compiler: Compiler, compiled: Path, path: Path, *origin: str) -> None:
 def runtime() -> Path:
     """Compile the program that loads and runs kernels; cached. Returns the program's path."""
     compiler, options = require_compiler(), ["-std=c++20", "-g1", "-O2", "-DNDEBUG"]
+    options += ["-fno-tree-slp-vectorize"]  # slower: two stores as one wait for both values
     # Kernels call functions of libraries that the program itself does not use.
     libraries = ["-Wl,--no-as-needed", "-lm", "-ldl"] if sys.platform == "linux" else []
     path = cache.folder() / f"emulator-{_digest(compiler, options, libraries)}"

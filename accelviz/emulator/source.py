@@ -183,6 +183,7 @@ def kernels_in(source: str) -> dict[str, tuple[list[str], bool]]:
     return kernels
 
 
+@functools.lru_cache(maxsize=64)
 def launch_bound(source: str, entry: str) -> tuple[str, str]:
     """Return (declaration of a C++ constant, its name): the threads of `__launch_bounds__`.
 
@@ -221,6 +222,7 @@ def restrict_parameters(source: str, entry: str) -> set[int]:
     return positions
 
 
+@functools.lru_cache(maxsize=64)
 def default_arguments(source: str, entry: str) -> dict[int, float | None]:
     """Return {position: value} of a kernel's default arguments that are numbers or null."""
     defaults: dict[int, float | None] = {}

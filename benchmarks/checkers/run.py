@@ -8,8 +8,8 @@ any machine:
     python benchmarks/checkers/run.py --emulator --output checkers-emulator.csv
 
 `--smoke` runs four cases. Runs that the output has already are skipped. On a GPU, correct kernels
-run in one process per checker, with every number of warps; where that reports anything, each runs
-in its own. Every mistake runs with one number of warps, those that may never end after the others;
+run in one process per checker, with every number of warps; those that it reports run in their own
+processes. Every mistake runs with one number of warps, those that may never end after the others;
 then the first mistake of each kind runs with the other numbers of warps. Each program ends itself
 after a time limit. Runs are concurrent (column `jobs`), so their times are those of a machine under
 load; a few cases run alone first. `--build FOLDER` compiles on a machine without a GPU, and
@@ -33,7 +33,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
-from corpus import CASES, Case, CheckerResult
+from corpus import CASES, KERNELS, Case, CheckerResult
 from sources import compile_program, pack, unpack
 
 COLUMNS = (
@@ -116,19 +116,26 @@ class Programs:
             ended += ", no summary"
         return CheckerResult(hit, ended, seconds, lines[0] if hit and lines else "")
 
-    def run_together(self, runs: list[tuple[Case, int]], tool: str) -> list[CheckerResult]:
+    def run_together(
+        self, runs: list[tuple[Case, int]], tool: str
+    ) -> list[tuple[Case, int, CheckerResult]]:
         """Run correct cases in one process, whose seconds are not recorded.
 
-        The list is empty if the process failed or a tool reported anything.
+        Kernels that the process names in a report or an error are left out, and the others run
+        again.
         """
-        ended, text, _ = self._run_program(runs, tool, TOGETHER_LIMIT)
-        count = _COUNT.search(text)
-        print(f"{tool}: {len(runs)} launches {ended}", text[-2000:] * (ended != "ended with 0"))
-        if ended != "ended with 0" or (tool != "GPU" and (not count or int(count[1]))):
-            return []
+        while runs:
+            ended, text, _ = self._run_program(runs, tool, TOGETHER_LIMIT)
+            count = _COUNT.search(text)
+            print(f"{tool}: {len(runs)} launches {ended}", flush=True)
+            if ended == "ended with 0" and (tool == "GPU" or (count and int(count[1]) == 0)):
+                break
+            named = {kernel.name for kernel in KERNELS if re.search(rf"::{kernel.name}\b", text)}
+            print(f"{tool} names {', '.join(sorted(named)) or text[-1000:]}", flush=True)
+            runs = [run for run in runs if named and run[0].kernel.name not in named]
         if tool == "GPU":
-            return [self._compare(case, warps, "") for case, warps in runs]
-        return [CheckerResult(False, ended, "")] * len(runs)
+            return [(*run, self._compare(*run, "")) for run in runs]
+        return [(*run, CheckerResult(False, "ended with 0", "")) for run in runs]
 
     def _run_program(self, runs: list[tuple[Case, int]], tool: str, limit: int):
         """Run cases of one program in one process, as `_run` does."""
@@ -191,11 +198,14 @@ def run_on_gpu(
             print(run[0].name, *run[1:], repr(error), file=sys.stderr, flush=True)
 
     def run_correct(tool: str) -> None:
-        runs = [(case, count) for case in cases if not case.mistake for count in case.warps]
-        runs = [(case, count) for case, count in runs if count in counts]
-        if not runs:
-            return
-        for (case, warps), result in zip(runs, programs.run_together(runs, tool), strict=False):
+        runs = [
+            (case, count)
+            for case in cases
+            for count in case.warps
+            if not case.mistake and count in counts
+            if (*case_names(case), str(count), tool) not in known
+        ]
+        for case, warps, result in programs.run_together(runs, tool):
             write(case, warps, tool, len(tools), result)
             known.add((*case_names(case), str(warps), tool))
 

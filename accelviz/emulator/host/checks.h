@@ -35,7 +35,7 @@ inline void read_rewritten() {
 
 // Compares the values that the current thread's last store has replaced with the new ones. Called
 // before its next instruction that accesses memory, each basic block, and each switch of threads.
-inline void settle_rewrites() {
+[[gnu::noinline]] inline void settle_rewrites() {
     std::vector<Rewrite> &rewrites = current->rewrites;
     if (rewrites.empty()) return;
     for (const Rewrite &rewrite : rewrites) {
@@ -185,25 +185,63 @@ void check_copies(int number, std::uint64_t at, unsigned bytes, const Access &ac
 
 // Records a plain load of a whole word like `check_word` if no entry can be a race with it, which is
 // so for most loads. Returns whether it did.
-inline bool record_quiet_load(Cell &cell, const EmulatorArray &array, const Access &access) {
+inline bool record_quiet_load(Cell &cell, const EmulatorArray &array, std::uint64_t code) {
     if (!cell.quiet || cell.arriving || !(array.initialised || cell.written == 15)) return false;
-    Entry *const last = cell.end() - 1;
+    const Entry &latest = cell.latest();
     // Otherwise the block or a barrier has changed since the latest access.
-    if (last->kind != LOAD || last->block != block || last->epoch != epoch) return false;
+    if (latest.kind != LOAD || latest.block != block || latest.epoch != epoch) return false;
     const Thread &self = *current;
     const unsigned lane = lane_of(self), mine = 1u << lane;
     const std::uint8_t warp = self.index / lanes;
     const std::uint32_t clock = self.known[lane];
-    for (Entry *entry = last; entry >= cell.begin(); --entry) {
-        if (entry->warp != warp || entry->kind == STORE || entry->block != block) continue;
-        const bool same = entry->kind == LOAD && entry->clock == clock && entry->bytes == 15 &&
-                          entry->epoch == epoch && entry->scope == access.scope;
-        if (same) entry->lanes |= mine;
-        return same;
+    if (cell.readers >> warp & 1) {
+        for (Entry *entry = &cell.latest(); entry >= cell.begin(); --entry) {
+            if (entry->warp != warp || entry->kind == STORE || entry->block != block) continue;
+            const bool joins = entry->kind == LOAD && entry->clock == clock && entry->bytes == 15 &&
+                               entry->epoch == epoch;
+            if (joins) entry->lanes |= mine;
+            cell.move_to_end(entry);
+            return joins;
+        }
     }
     if (cell.size() > lanes) return false;  // `check_word` forgets entries of other blocks
-    cell.add({block, epoch, clock, mine, std::uint32_t(access.code - base), warp, LOAD, 15,
-              std::uint8_t(access.scope)});
+    cell.readers |= 1u << warp;
+    cell.add({block, epoch, clock, mine, std::uint32_t(code - base), warp, LOAD, 15, DEVICE});
+    return true;
+}
+
+// Records a plain load of a word that this warp has not loaded at this clock; see below.
+[[gnu::noinline]] inline bool record_first_load(const Memory::Range &range, std::uint64_t offset,
+                                                std::uint64_t code) {
+    Cell &cell = memory->cell(range.number, offset);
+    if (!record_quiet_load(cell, memory->array(range.number), code)) return false;
+    range.repeats[offset / 4] = {moment(), reader_of(*current), 0};
+    return true;
+}
+
+// Checks a plain load like `check_access` if all that can be wrong is that another thread stores or
+// copies to its words, and none has. Returns whether it did.
+template <unsigned bytes>
+inline bool check_plain_load(const void *address, std::uint64_t code) {
+    Thread *const self = current;
+    if (!self || !plain_loads) return false;
+    const std::uint64_t at = address_of(address);
+    if (at & (bytes - 1) || self->doubt.array >= 0 || !self->rewrites.empty()) return false;
+    const Memory::Range *const range = memory->find_plain(at, bytes);
+    if (!range) return false;
+    if (range->repeats) {
+        if (bytes < 4) return false;
+        const std::uint64_t offset = at - range->address;
+        for (unsigned word = 0; word < bytes; word += 4) {
+            Repeats &repeats = range->repeats[(offset + word) / 4];
+            if ((repeats.moment != moment() || repeats.reader != reader_of(*self)) &&
+                !record_first_load(*range, offset + word, code))
+                return false;
+            repeats.lanes |= 1u << lane_of(*self);
+        }
+    }
+    self->last = code;
+    self->before_last = 0;
     return true;
 }
 
@@ -211,11 +249,11 @@ inline bool record_quiet_load(Cell &cell, const EmulatorArray &array, const Acce
 inline void check_word(int number, std::uint64_t at, unsigned bytes, const Access &access) {
     Cell &cell = memory->cell(number, at);
     const EmulatorArray &array = memory->array(number);
-    if (is_shared(array) && cell.block != block + 1) {  // shared memory of an earlier block
-        cell.clear();
-        cell.written = 0;
-        cell.last_atomic = 0;
+    if (is_shared(array) && (cell.block != block + 1 || cell.epoch != epoch)) {
+        cell.clear();  // a barrier orders the entries, or they are of an earlier block
+        if (cell.block != block + 1) cell.written = cell.last_atomic = 0;
         cell.block = block + 1;
+        cell.epoch = epoch;
     }
     const Thread &self = *current;
     const unsigned lane = lane_of(self), mine = 1u << lane;
@@ -257,7 +295,7 @@ inline void check_word(int number, std::uint64_t at, unsigned bytes, const Acces
                 const bool tolerated = load_after_atomic || (atomic_after_load && launch->traced);
                 if (!tolerated && !counted && !guess) race(number, access, *entry, other);
                 if (load_after_atomic && !guess && !counted && self.doubt.array < 0) {
-                    current->doubt = {access, number, 0, other, *entry};
+                    current->doubt = {number, access, 0, other, *entry};
                 }
             }
             if (kind == STORE && !(entry->bytes & ~bytes)) {  // the store replaces the entry
@@ -291,6 +329,11 @@ inline void check_word(int number, std::uint64_t at, unsigned bytes, const Acces
         cell.add(now);
     }
     cell.quiet = quiet;
+    if (quiet) {
+        cell.readers = 0;
+        for (const Entry &entry : cell)
+            cell.readers |= unsigned(entry.kind == LOAD && entry.block == block) << entry.warp;
+    }
     // After the checks for races, since a race can be the cause of a read of unwritten memory.
     const bool reads = is_load(access.kind) || kind == ATOMIC;
     if (reads && !array.initialised && (cell.written & bytes) != bytes) {
@@ -344,12 +387,6 @@ inline int check_access(const Access &access) {
         const char *const problem = array.space == ARGUMENT ? "unwritten" : "unfilled";
         if (!array.initialised && end > array.filled_bytes) fail_at(problem, number, access);
     } else {
-        if (access.kind == LOAD && offset % 4 == 0 && self.doubt.array < 0) {
-            std::uint64_t word = offset;
-            while (word + 4 <= end && record_quiet_load(memory->cell(number, word), array, access))
-                word += 4;
-            if (word == end) return number;
-        }
         if (array.restricted && !is_load(access.kind)) fail_at("restrict", number, access);
         Access checked = access;
         if (checked.kind == COMPARE) {

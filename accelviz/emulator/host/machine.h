@@ -34,15 +34,21 @@ inline bool can_run(const Thread &thread) {
     return thread.state == State::UNSTARTED || thread.state == State::READY;
 }
 
+// Fibers of threads that have ended: threads that never wait share one, and its stack.
+static std::vector<std::unique_ptr<Fiber>> free_fibers;
+
 inline void resume(Thread &thread) {
     if (thread.state == State::UNSTARTED) {
-        if (!thread.fiber) thread.fiber = std::make_unique<Fiber>();
+        if (free_fibers.empty()) free_fibers.push_back(std::make_unique<Fiber>());
+        thread.fiber = std::move(free_fibers.back());
+        free_fibers.pop_back();
         thread.fiber->reset();
     }
     thread.state = State::READY;
     current = &thread;
     threadIdx = index_of(thread.index, blockDim);
     thread.fiber->enter();
+    if (thread.state == State::DONE) free_fibers.push_back(std::move(thread.fiber));
 }
 
 inline std::uint32_t pop(std::deque<std::uint32_t> &queue) {
@@ -263,6 +269,7 @@ inline void run(void (*code)(void **), void **values, const EmulatorArray *array
     kernel_entry = code;
     arguments = values;
     random_bits.seed(launch->seed);
+    plain_loads = launch->checked && !launch->traced;
     memory = new Memory(arrays, launch->n_arrays, base, launch->n_blocks < 32);
     blockDim = dim3(launch->block[0], launch->block[1], launch->block[2]);
     gridDim = dim3(launch->grid[0], launch->grid[1], launch->grid[2]);
@@ -331,15 +338,20 @@ void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *c
     read_rewritten();
 }
 
-// Called at the beginning of each basic block, where lanes of a traced warp can reconverge.
-inline void begin_basic_block(std::uint64_t code) {
-    if (!current) return;
-    settle_rewrites();
-    current->before_last = current->last;
-    current->last = code;
-    if (!launch->traced) return;
+[[gnu::noinline]] inline void pause_at_basic_block(std::uint64_t code) {
     current->records = false;
     suspend(State::AT_ACCESS, code);
+}
+
+// Called at the beginning of each basic block, where lanes of a traced warp can reconverge. A
+// checked load ends a basic block, so that this is called as often as the check of a load.
+inline void begin_basic_block(std::uint64_t code) {
+    Thread *const self = current;
+    if (!self) return;
+    if (!self->rewrites.empty()) settle_rewrites();
+    self->before_last = self->last;
+    self->last = code;
+    if (launch->traced) pause_at_basic_block(code);
 }
 
 unsigned lane() { return lane_of(*current); }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "runtime.h"
@@ -29,13 +30,15 @@ struct Entry {
 // The state of a word of four bytes, with the accesses that a later access could race with.
 class Cell {
    public:
-    std::uint32_t block = 0;   // for shared memory, 1 + the block that accessed it last (0: none)
+    // For shared memory, 1 + the block and the epoch of the latest access; 0: none.
+    std::uint32_t block = 0, epoch = 0;
     std::uint8_t written = 0;  // mask of written bytes
     std::uint8_t read_only = 0;  // mask of bytes that __ldg has read
     std::uint8_t arriving = 0;   // mask of bytes to which an asynchronous copy is under way
     // Whether the latest access loaded the whole word, and all entries were loads or stores that a
     // barrier orders before it.
     bool quiet = false;
+    std::uint32_t readers = 0;  // if quiet, mask of the warps that loaded in the latest epoch
     // Thread of the latest atomic, numbered from 1 over the launch (0: none), and its epoch.
     std::uint32_t last_atomic = 0, atomic_epoch = 0;
     std::uint16_t leaving = 0;  // number of asynchronous copies that are under way from here
@@ -43,6 +46,9 @@ class Cell {
     Entry *begin() { return capacity_ ? heap_ : first_; }
     Entry *end() { return begin() + count_; }
     void clear() { count_ = 0; }
+    Entry &latest() { return end()[-1]; }
+    // Makes an entry the latest one.
+    void move_to_end(Entry *entry) { std::swap(*entry, latest()); }
     // Moves the last entry to the place of the removed one and returns its address.
     Entry *remove(Entry *entry) {
         *entry = begin()[--count_];
@@ -68,10 +74,24 @@ class Cell {
     Entry first_[2];
 };
 
+// Loads of a word by lanes of one warp at one clock, which are not yet in the cell's latest entry.
+// These tables are small enough for the processor's fastest cache.
+struct Repeats {
+    std::uint64_t moment = 0;  // of the loads, see `moment` in threads.h; 0: none
+    std::uint32_t reader = 0;  // warp and clock, see `reader` in threads.h
+    std::uint32_t lanes = 0;   // mask
+};
+
+// The words of an array: their cells, and repeated loads.
+struct Words {
+    Cell *cells = nullptr;
+    Repeats *repeats = nullptr;
+};
+
 // The shared memory of a block that waits while another one runs.
 struct SharedMemory {
     std::vector<char> bytes;
-    std::vector<Cell *> cells;
+    std::vector<Words> words;
 };
 
 // The arrays of a launch: first its arguments, array i at slots_begin + (i << slot_bits); then the
@@ -81,7 +101,7 @@ class Memory {
     // `library` is the address of the kernel's library. A launch of `few` blocks touches few cells:
     // small pages then save the time to clear memory. Cells exist until the process ends.
     Memory(const EmulatorArray *arrays, std::uint32_t count, std::uint64_t library, bool few)
-        : arrays_(arrays, arrays + count), cells_(count) {
+        : arrays_(arrays, arrays + count), words_(count) {
         for (std::uint32_t i = 0; i < count; ++i) {
             EmulatorArray &array = arrays_[i];
             if (array.space == ARGUMENT) {
@@ -90,10 +110,10 @@ class Memory {
                 if (array.space != DYNAMIC) array.address += library;
                 variables_.push_back(i);
             }
-            if (!array.writable) continue;
-            cells_[i] = new_cells(array, few);
+            if (array.writable) words_[i] = new_words(array, few);
         }
         std::ranges::sort(variables_, {}, [&](int i) { return arrays_[i].address; });
+        list_slots();
     }
 
     // Number of the array that contains an address, or -1.
@@ -101,14 +121,35 @@ class Memory {
         // A difference of a lower address wraps around to a large number.
         const std::uint64_t slot = (address - slots_begin) >> slot_bits;
         if (slot < n_slots_) return holds(slot, address) ? slot : -1;
-        for (const Variable &variable : latest_) {
-            if (address - variable.address < variable.bytes) return variable.number;
+        for (const Range &range : latest_) {
+            if (address - range.address < range.bytes) return range.number;
         }
         const int variable = before(address);
         if (variable < 0 || !holds(variable, address)) return -1;
         newest_ ^= 1;
-        latest_[newest_] = {arrays_[variable].address, arrays_[variable].bytes, variable};
+        latest_[newest_] = range(variable);
         return variable;
+    }
+
+    // The bytes of an array, and its repeated loads, null if the kernel cannot write it.
+    struct Range {
+        std::uint64_t address = 0, bytes = 0;
+        Repeats *repeats = nullptr;
+        int number = -1;
+    };
+    // The range that contains an aligned load, if all that can be wrong with the load is in the
+    // cells of its words; null otherwise, and if that takes a search.
+    const Range *find_plain(std::uint64_t address, unsigned bytes) const {
+        const auto contains = [&](const Range &range) {
+            const std::uint64_t offset = address - range.address;
+            return offset < range.bytes && range.bytes - offset >= bytes;
+        };
+        const std::uint64_t slot = (address - slots_begin) >> slot_bits;
+        if (slot < n_slots_) return contains(slots_[slot]) ? &slots_[slot] : nullptr;
+        for (const Range &range : latest_) {
+            if (contains(range)) return range.repeats ? &range : nullptr;
+        }
+        return nullptr;
     }
 
     // Number of the array that an address out of bounds is closest to, or -1.
@@ -143,15 +184,16 @@ class Memory {
         for (int i : variables_) {
             const EmulatorArray &array = arrays_[i];
             if (array.space != SHARED && array.space != DYNAMIC) continue;
-            if (number == other.cells.size()) {
-                other.cells.push_back(new_cells(array, true));
+            if (number == other.words.size()) {
+                other.words.push_back(new_words(array, true));
                 other.bytes.resize(at + array.bytes);
             }
             auto *live = reinterpret_cast<char *>(array.address);
             std::swap_ranges(live, live + array.bytes, other.bytes.begin() + at);
-            std::swap(cells_[i], other.cells[number++]);
+            std::swap(words_[i], other.words[number++]);
             at += array.bytes;
         }
+        for (Range &latest : latest_) latest = {};
     }
 
     // Numbers of the arguments that the kernel may write.
@@ -167,14 +209,16 @@ class Memory {
     // Replaces all cells by new ones.
     void forget_accesses() {
         for (std::size_t i = 0; i < arrays_.size(); ++i) {
-            if (cells_[i]) cells_[i] = new_cells(arrays_[i], false);
+            if (words_[i].cells) words_[i] = new_words(arrays_[i], false);
         }
+        list_slots();
+        for (Range &latest : latest_) latest = {};
     }
     // Writes a byte for each word of the outputs: masks of its written (1 to 8) and accessed bytes.
     void list_accesses(std::uint8_t *masks) {
         for (int i : outputs()) {
             for (std::size_t word = 0; word < words(i); ++word) {
-                Cell &cell = cells_[i][word];
+                Cell &cell = words_[i].cells[word];
                 unsigned accessed = cell.written | cell.read_only;
                 for (const Entry &entry : cell) accessed |= entry.bytes;
                 if (accessed) masks[word] = std::uint8_t(cell.written | accessed << 4);
@@ -200,28 +244,48 @@ class Memory {
     // Whether the kernel has written a __device__ variable.
     bool wrote_variables() const {
         for (int i : variables_) {
-            if (arrays_[i].space != DEVICE_VARIABLE || !cells_[i]) continue;
+            if (arrays_[i].space != DEVICE_VARIABLE || !words_[i].cells) continue;
             for (std::size_t word = 0; word < words(i); ++word) {
-                if (cells_[i][word].written) return true;
+                if (words_[i].cells[word].written) return true;
             }
         }
         return false;
     }
 
     const EmulatorArray &array(int i) const { return arrays_[i]; }
-    Cell &cell(int i, std::uint64_t offset) { return cells_[i][offset / 4]; }
+    // The cell of a word, with all its loads.
+    Cell &cell(int i, std::uint64_t offset) {
+        Cell &cell = words_[i].cells[offset / 4];
+        Repeats &repeats = words_[i].repeats[offset / 4];
+        if (repeats.moment) cell.latest().lanes |= repeats.lanes;
+        repeats = {};
+        return cell;
+    }
 
    private:
-    static Cell *new_cells(const EmulatorArray &array, bool few) {
-        // Memory of zeros is a valid array of cells without entries.
-        const std::size_t bytes = (array.bytes / 4 + 1) * sizeof(Cell);
-        void *cells = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (cells == MAP_FAILED) std::abort();
+    Range range(int i) const {
+        return {arrays_[i].address, arrays_[i].bytes, words_[i].repeats, i};
+    }
+    void list_slots() {
+        slots_.assign(n_slots_, {});
+        for (std::uint64_t i = 0; i < n_slots_; ++i) {
+            if (arrays_[i].writable || arrays_[i].initialised) slots_[i] = range(int(i));
+        }
+    }
+    // Memory of zeros is a valid array of cells without entries, and of no repeated loads.
+    static Words new_words(const EmulatorArray &array, bool few) {
+        const std::size_t count = array.bytes / 4 + 1;
+        return {static_cast<Cell *>(zeros(count * sizeof(Cell), few)),
+                static_cast<Repeats *>(zeros(count * sizeof(Repeats), few))};
+    }
+    static void *zeros(std::size_t bytes, bool few) {
+        void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED) std::abort();
 #ifdef MADV_HUGEPAGE
-        if (bytes >= 1 << 22 && !few) madvise(cells, bytes, MADV_HUGEPAGE);
+        if (bytes >= 1 << 22 && !few) madvise(memory, bytes, MADV_HUGEPAGE);
 #endif
-        return static_cast<Cell *>(cells);
+        return memory;
     }
     bool holds(std::size_t i, std::uint64_t address) const {
         return address - arrays_[i].address < arrays_[i].bytes;
@@ -237,15 +301,12 @@ class Memory {
     }
 
     std::vector<EmulatorArray> arrays_;
-    std::vector<Cell *> cells_;
+    std::vector<Words> words_;
     std::vector<int> variables_;  // numbers of the variables, by address
     std::uint64_t n_slots_ = 0;
+    std::vector<Range> slots_;  // of the arguments; without bytes if a load can read unwritten ones
     // The results of the last two searches: a product reads two tiles in turn.
-    struct Variable {
-        std::uint64_t address, bytes;
-        int number;
-    };
-    Variable latest_[2] = {};
+    Range latest_[2] = {};
     int newest_ = 0;
 };
 

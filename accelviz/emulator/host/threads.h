@@ -42,8 +42,8 @@ struct Access {
 // A possible race: a plain load that is unordered with an atomic. It is harmless if an atomicCAS of
 // the same address follows soon, as in loops that implement other atomics.
 struct Doubt {
-    Access access{};
     int array = -1;  // -1: no doubt
+    Access access{};
     unsigned age = 0, lane = 0;
     Entry other{};
 };
@@ -80,7 +80,12 @@ struct Rewrite {
 struct Thread {
     State state = State::UNSTARTED;
     std::uint32_t index = 0;  // in the block
-    std::unique_ptr<Fiber> fiber;
+    std::unique_ptr<Fiber> fiber;  // null before it starts and after it has ended
+    // Code of the last access or basic block; if it is a basic block, also of the one before.
+    std::uint64_t last = 0, before_last = 0;
+    std::vector<Rewrite> rewrites;  // by its last store
+    Doubt doubt;
+    std::uint32_t known[lanes] = {};  // accesses of its warp's lanes up to these clocks are ordered
     std::uint64_t code = 0;     // address of the code where it waits
     std::uint32_t arrived = 0;  // step in which it arrived at a barrier
     bool records = false;       // whether `record` is valid: not at the beginning of a basic block
@@ -91,19 +96,14 @@ struct Thread {
     int source = 0;
     bool vote = false, orders = false, polled = false;
     unsigned votes = 0;
-    // Code of the last access or basic block; if it is a basic block, also of the one before.
-    std::uint64_t last = 0, before_last = 0;
     unsigned polls = 0;               // atomics and volatile accesses since the last yield
     const char *compared = nullptr;   // address of the latest atomicCAS, if it yielded before it
     std::uint64_t yields = 0;
-    std::uint32_t known[lanes] = {};  // accesses of its warp's lanes up to these clocks are ordered
     bool synced = false;              // whether `known` has changed in this block
     const Order *order = nullptr;     // order by fences, see order.h
-    Doubt doubt;
     Flag flag;
     std::vector<Copy> copies;
     unsigned group = 0;  // number of its commits of asynchronous copies
-    std::vector<Rewrite> rewrites;  // by its last store
 };
 
 inline unsigned lane_of(const Thread &thread) { return thread.index % lanes; }
@@ -120,12 +120,20 @@ static std::uint64_t base;  // address of the kernel's library
 static std::vector<Thread> threads;
 static Thread *current = nullptr;           // null while the library is loaded
 static std::uint32_t block = 0, epoch = 0;  // epoch: number of barriers that the block has passed
+// The block and its epoch, as a number that is not 0.
+inline std::uint64_t moment() { return (block + 1ull) << 32 | epoch; }
+// The warp of a thread, and the clock of its lane as far as it fits: after 2^27 fences or
+// __syncwarp in an epoch, earlier loads could be taken for later ones.
+inline std::uint32_t reader_of(const Thread &thread) {
+    return thread.index / lanes << 27 | (thread.known[lane_of(thread)] & ((1u << 27) - 1));
+}
 // Epoch of every block after the latest barrier of the grid, which orders all accesses before it.
 static std::uint32_t grid_epoch = 0;
 static std::vector<std::uint32_t> first_guesses;     // code of loads, see `is_first_guess`
 static std::unordered_map<std::uint64_t, Log> logs;  // by address of atomics
 // Whether any thread has started an asynchronous copy or called __ldg of a writable array.
 static bool watched = false;
+static bool plain_loads = false;  // whether `check_plain_load` may replace `access`: not in traces
 static bool fences = false;                          // whether any thread has called a fence
 
 inline Kind base_kind(Kind kind) {
@@ -191,7 +199,7 @@ inline void limit_time(int timer, double seconds) {
 }
 
 inline bool on_stack(const void *address) {
-    return current && current->fiber->guards(address);
+    return current && current->fiber && current->fiber->guards(address);
 }
 
 }  // namespace emulator
