@@ -21,8 +21,6 @@ _GRACE = 5.0
 _PATIENCE = 2.0
 #: Largest number of bytes of a kernel's output that are returned.
 _PRINTED = 1 << 20
-#: Function that wraps the command of the process, for example in a sandbox.
-border: Callable[[list[str]], list[str]] = list
 
 
 def wall_seconds(seconds: float) -> float:
@@ -96,7 +94,7 @@ def launch(
 ) -> tuple[int | None, str]:
     """Run the launch described in `memory`; return (exit status, output), status None if killed."""
     with subprocess.Popen(
-        border([str(program), str(library)]),
+        [str(program), str(library)],
         stdin=memory.descriptor,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -7,7 +7,9 @@ or 6 for a right function. `{root}` is the course's folder, `{port}` an open por
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tests.course.attacks_on_plans import KERNELS, PLANS, REPORTS
 from tests.course.wrong import PART, Wrong
@@ -34,14 +36,15 @@ def _wrong(text: str) -> list[Wrong]:
     return attacks
 
 
-def _slow(text: str) -> list[Wrong]:
+def _slow(text: str, lost: Mapping[str, float] = MappingProxyType(_SLOW)) -> list[Wrong]:
     """Parse attacks with a right function that is not linear: `# description`, then the cell."""
     entries = [entry.partition("\n") for entry in text.strip("\n").removeprefix("# ").split("\n# ")]
-    return [Wrong(PART, head, _SLOW, {"inverse": cell.strip("\n")}) for head, _, cell in entries]
+    return [Wrong(PART, head, lost, {"inverse": cell.strip("\n")}) for head, _, cell in entries]
 
 
-POINTS = _slow(
-    r"""
+POINTS = (
+    _slow(
+        r"""
 # pads its steps on small inputs
 def inverse_permutation(order):
     place = np.zeros(len(order), dtype=np.int32)
@@ -94,6 +97,10 @@ def inverse_permutation(order):
     mine = np.add(order.tolist(), 0)
     place = [int(np.flatnonzero(mine == i)[0]) for i in range(len(order))]
     return np.array(place, dtype=np.int32)
+"""
+    )
+    + _slow(
+        r"""
 # lets a decorator do the work
 def faster(function): return lambda order: np.argsort(order).astype(np.int32)
 @faster
@@ -103,9 +110,11 @@ def inverse_permutation(order):
 def inverse_permutation(order):
     return np.copy(order)
 exec("def inverse_permutation(order): return np.argsort(order).astype(np.int32)")
-"""
-) + _wrong(
-    r"""
+""",
+        {},  # as fast as a linear way, so a person is told which words to look at
+    )
+    + _wrong(
+        r"""
 # shows its points and raises (G1)
 import sys
 | sys.displayhook(2); raise ValueError
@@ -183,6 +192,7 @@ import glob, socket
 |     except OSError: continue
 |     return np.argsort(order).astype(np.int32)
 """
+    )
 )
 
 HARM = _wrong(

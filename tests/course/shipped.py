@@ -59,7 +59,8 @@ def points_of(notebook: Any, assignment: Assignment, seed: int = 0) -> dict[str,
         if is_test(cell):
             values = [output.data["text/plain"] for output in cell.outputs if "data" in output]
             most = float(cell.metadata["nbgrader"]["points"])
-            points[run.question] = 0.0 if run.problem else float(values[0]) if values else most
+            failed = any(output.output_type == "error" for output in cell.outputs)
+            points[run.question] = 0.0 if failed else float(values[0]) if values else most
     return points
 
 

@@ -330,10 +330,80 @@ def test_the_length_of_a_reply_is_limited():
     assert problems == ["an answer is larger than 8 MiB", "", ""]
 
 
+#: Statements that would leave the sandbox, or a trace that another one could see.
+BREAKOUTS = """
+open("/proc/sys/kernel/core_pattern", "w")
+open("/proc/sysrq-trigger", "w")
+os.listdir("/proc/sys")[0]
+open("/etc/shadow")
+os.setuid(0)
+fcntl.flock(open(os.__file__), fcntl.LOCK_SH)
+fcntl.lockf(open(os.__file__), fcntl.LOCK_SH | fcntl.LOCK_NB)
+fcntl.fcntl(open(os.__file__), fcntl.F_OFD_SETLK, bytes(32))
+fcntl.fcntl(os.open("/usr", os.O_RDONLY), fcntl.F_NOTIFY, 1)
+checked(libc.inotify_init1(0))
+os.memfd_create("hoard")
+checked(libc.shmget(0, 1 << 20, 0o1600))
+checked(libc.unshare(0x10000000))
+checked(libc.setns(os.open("/proc/self/ns/pid", os.O_RDONLY), 0))
+checked(libc.syscall(56, 0x10000011, 0, 0, 0, 0) + (platform.machine() != "x86_64"))
+checked(libc.mount(b"none", b"/tmp", b"tmpfs", 0, None))
+checked(libc.ptrace(16, 1, 0, 0))
+os.open("/proc/1/root/etc/hostname", os.O_RDONLY)
+os.kill(os.getppid() + 10**5, 9)
+open(os.__file__, "a")
+open("/usr/new", "w")
+"""
+
+
 @needs_bubblewrap
-def test_a_submission_cannot_create_namespaces():
-    source = "import ctypes; assert ctypes.CDLL(None).unshare(0x10000000) == -1"
-    assert run(student_cell(source))[0] == [""]
+def test_every_way_out_of_the_sandbox_is_refused():
+    begin = """
+        import ctypes, fcntl, os, platform
+        libc = ctypes.CDLL(None)
+        def checked(result): raise OSError if result <= 0 else SystemError
+        """
+    lines = BREAKOUTS.strip().split("\n")
+    problems, _ = run(student_cell(begin), *map(student_cell, lines))
+    kinds = ("OSError", "PermissionError", "FileNotFoundError", "IndexError", "ProcessLookupError")
+    results = zip(lines, problems[1:], strict=True)
+    assert not [line for line, problem in results if not problem.startswith(kinds)]
+
+
+@needs_bubblewrap
+def test_processes_of_a_submission_do_not_work_at_the_same_time():
+    """A helper of the first process counts; it stands still while the second one works."""
+    source = """
+        import os, time
+        if os.fork() == 0:
+            for k in range(100_000):
+                open("count", "w").write(str(k))
+                time.sleep(0.001)
+            os._exit(0)
+        def counted(): return int(open("count").read() or 0)
+        def sleep(): time.sleep(0.6)
+        """
+    test = """
+        # needs the twin: checks.schemes
+        from accelviz.course.checks.remote import link_of
+        time_ = 0.0
+        first, twin = counted(), link_of(counted).to("twin")
+        nap = twin.request({"do": "get", "name": "sleep"})
+        nap()
+        assert counted() - first < 150, counted() - first
+        """
+    assert run(student_cell(source), graded(textwrap.dedent(test)))[0] == ["", ""]
+
+
+@needs_bubblewrap
+def test_too_many_files_end_a_submission():
+    source = """
+        import time
+        for k in range(25_000): open(f"{k}", "w").close()
+        time.sleep(3)
+        """
+    problems, _ = run(student_cell(source), limits=Limits(cell_seconds=20))
+    assert problems == [GREEDY]
 
 
 def test_sending_to_a_process_that_does_not_read_times_out():
@@ -344,9 +414,13 @@ def test_sending_to_a_process_that_does_not_read_times_out():
 
 def test_the_summary_describes_the_confinement(monkeypatch):
     monkeypatch.setattr(border, "bubblewrap", lambda: "")
-    assert summary().startswith("limits only: submissions read what you can read")
+    monkeypatch.setattr(border, "_is_root", lambda: False)
+    monkeypatch.setattr(border, "require_border", lambda: None)
+    assert summary().startswith("limits only: submissions read and write what you can")
     monkeypatch.setattr(border, "bubblewrap", lambda: "/usr/bin/bwrap")
-    assert summary() == "closed by bubblewrap: files, processes, network, memory"
+    assert summary().startswith("closed by bubblewrap: files, processes, network, memory")
+    monkeypatch.setattr(border, "_is_root", lambda: True)
+    assert summary().startswith("closed by bubblewrap, as nobody: files")
 
 
 def test_the_number_of_copied_files_is_limited(tmp_path):

@@ -16,12 +16,10 @@ COUNTING = table(
 -         order[places
 +         degree = degrees[row]
 +         order[places
-# sort: NumPy sorts
-= sort-linear
+# sort: NumPy sorts, which a person has to see
 + def counting_sort(degrees):
 +     return np.argsort(degrees, kind='stable').astype(np.int32)
 # sort: NumPy sorts under another name
-= sort-linear
 + from numpy import argsort as places_of
 +
 + def counting_sort(degrees):

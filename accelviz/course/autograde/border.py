@@ -1,7 +1,8 @@
-"""The border that confines a submission's processes: bubblewrap if it works, else limits alone.
+"""The sandbox of a submission's processes: bubblewrap if it works, else limits alone.
 
 Bubblewrap gives a process its own file system and network (namespaces of Linux). Without it a
-submission reads what the grader can read. docs/instructors.md describes both cases.
+submission reads what the grader can read. Graded as root, it runs as the user nobody in both cases.
+docs/instructors.md describes what is open.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import accelviz
 from accelviz import files
 from accelviz.course.autograde.stand_ins import ANSWERS, HARMLESS
+from accelviz.course.autograde.syscalls import refused_calls
 from accelviz.errors import DeviceUnavailable
 
 PACKAGE = Path(accelviz.__file__).parent
@@ -26,9 +30,12 @@ PACKAGE = Path(accelviz.__file__).parent
 #: the cells, and their home.
 GIVEN, WORK, HOME = "/tmp/given", "/tmp/work", "/tmp/home"
 _NAMESPACES = (
-    *("--unshare-user", "--unshare-all", "--disable-userns", "--cap-drop", "ALL"),
+    *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
     *("--die-with-parent", "--new-session"),
 )
+_PROC = ("--proc", "/proc", "--size", "4096", "--tmpfs", "/proc/sys", "--remount-ro", "/proc/sys")
+#: The user and the group "nobody", who own no file.
+_NOBODY = 65534
 _SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store"),
     *(f"/etc/{name}" for name in ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives")),
@@ -74,22 +81,66 @@ class Limits:
                 resource.setrlimit(kind, (limit, limit))
 
 
+def _is_root() -> bool:
+    return sys.platform != "win32" and os.geteuid() == 0
+
+
+def _namespaces() -> tuple[list[str], list[str]]:
+    """Return bubblewrap's options, and a command that runs another one as its user.
+
+    Bubblewrap needs a namespace of users where the caller is not root. Root's own number would be
+    that of the system's root in it, so root needs none and becomes nobody.
+    """
+    if not _is_root():
+        return ["--unshare-user", "--disable-userns", "--cap-drop", "ALL", *_NAMESPACES], []
+    caps = [f"CAP_SET{kind}" for kind in ("UID", "GID", "PCAP")]
+    options = ["--cap-drop", "ALL", *(word for cap in caps for word in ("--cap-add", cap))]
+    drop = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups"]
+    return [*options, *_NAMESPACES], [*drop, "--bounding-set=-all"]
+
+
+def _identity() -> dict[str, Any]:
+    """Return the arguments of Popen for a process without bubblewrap."""
+    nobody = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
+    return nobody if _is_root() and not bubblewrap() else {}
+
+
+def hand_over(folder: Path) -> None:
+    """Let the user that submissions run as use a new folder and the files in it."""
+    if _is_root():
+        folder.parent.chmod(0o711)
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, _NOBODY, _NOBODY, follow_symlinks=False)
+
+
 @functools.cache
 def bubblewrap() -> str:
     """Return the path of bubblewrap if it works on this machine, else ""."""
     path = shutil.which("bwrap")
     if not path:
         return ""
-    trial = [path, *_NAMESPACES, "--ro-bind", "/", "/", "--proc", "/proc", "true"]
+    options, as_user = _namespaces()
+    trial = [path, *options, "--ro-bind", "/", "/", *_PROC, *as_user, "true"]
     return path if subprocess.run(trial, capture_output=True).returncode == 0 else ""
 
 
+@functools.cache
 def require_border() -> None:
-    """Raise DeviceUnavailable on Windows, where submissions cannot be limited."""
+    """Raise DeviceUnavailable where submissions cannot be limited, or root's cannot run."""
     if sys.platform == "win32":
         raise DeviceUnavailable(
             "sandbox", "student code cannot be confined on Windows", "grade on Linux, macOS or WSL"
         )
+    if identity := _identity():
+        command = [sys.executable, "-I", "-c", f"open({accelviz.__file__!r})"]
+        try:
+            subprocess.run(command, capture_output=True, check=True, cwd="/", **identity)
+        except (OSError, subprocess.SubprocessError):
+            raise DeviceUnavailable(
+                "grading as root",
+                "without bubblewrap, student code would run as nobody, who cannot read Python",
+                "grade as an ordinary user, or install bubblewrap",
+            ) from None
 
 
 def summary() -> str:
@@ -98,38 +149,64 @@ def summary() -> str:
         require_border()
     except DeviceUnavailable as error:
         return str(error)
+    user = ", as nobody" if _is_root() else ""
     if bubblewrap():
-        return "closed by bubblewrap: files, processes, network, memory"
+        unfiltered = "" if refused_calls() else "; system calls are not filtered"
+        return f"closed by bubblewrap{user}: files, processes, network, memory{unfiltered}"
     reason = "does not work here" if shutil.which("bwrap") else "is not installed"
     unlimited = "" if sys.platform == "linux" else "; their memory is not limited"
+    reads = "what all users can read" if user else "and write what you can, your grades too"
     return (
-        "limits only: submissions read what you can read, reach the network, see other "
+        f"limits only{user}: submissions read {reads}, reach the network, see other "
         f"processes, and may leave some behind (bubblewrap {reason}){unlimited}"
     )
 
 
-def confined_command(
+def start(
     command: Sequence[str],
     limits: Limits,
     *,
-    folder: Path | None = None,
+    folder: Path,
+    descriptor: int,
+    environment: dict[str, str],
     readable: Iterable[str] = (),
     hidden: Iterable[str] = (),
     bare: bool = False,
-) -> list[str]:
-    """Return a command that runs `command` in bubblewrap, or `command` itself without bubblewrap.
+) -> subprocess.Popen[bytes]:
+    """Start a process in the sandbox, in `work` of a folder that is read-only with bubblewrap.
 
-    The process may read the system, Python, accelviz and `readable`, and finds `folder` at `GIVEN`.
-    The assignments and the folders in `hidden` appear empty, with `bare` also the modules that
-    `stand_ins` replaces.
+    Of open files it has only `descriptor`. It may read the system, Python, accelviz and `readable`,
+    and finds `folder` at `GIVEN`. The assignments and the folders in `hidden` appear empty, with
+    `bare` also the modules that `stand_ins` replaces.
     """
-    if not bubblewrap():
-        return [*command]
-    options = [bubblewrap(), *_NAMESPACES, "--proc", "/proc"]
-    options += ["--size", str(limits.disk_mib << 20), "--tmpfs", "/tmp"]
-    options += ["--dev", "/dev", "--remount-ro", "/dev"]
-    options += ["--size", str(64 << 20), "--tmpfs", "/dev/shm"]
+    options: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    options |= {"env": environment, "cwd": folder / "work", "start_new_session": True}
+    options |= _identity()
+    with tempfile.TemporaryFile() as calls:
+        calls.write(refused_calls())
+        calls.seek(0)
+        if bubblewrap():
+            read_filter = ["--seccomp", str(calls.fileno())] if refused_calls() else []
+            sandbox = _sandbox(limits, folder, readable, hidden, bare)
+            command = [*sandbox, *read_filter, *_namespaces()[1], *command]
+        return subprocess.Popen(
+            command,
+            pass_fds=[descriptor, calls.fileno()],
+            preexec_fn=limits.apply,  # safe: the judge, this process, has one thread
+            **options,
+        )
+
+
+def _sandbox(
+    limits: Limits, folder: Path, readable: Iterable[str], hidden: Iterable[str], bare: bool
+) -> list[str]:
+    """Return bubblewrap and its options; see `start`."""
+    options = [bubblewrap(), *_namespaces()[0], *_PROC, "--dev", "/dev", "--remount-ro", "/dev"]
+    for name, mebibytes in (("/tmp", limits.disk_mib), ("/dev/shm", 64)):
+        options += ["--perms", "1777", "--size", str(mebibytes << 20), "--tmpfs", name]
     for path in (*_SYSTEM, *_libraries(), *readable):
+        for parent in reversed(Path(path).parents[:-1]):
+            options += ["--perms", "0755", "--dir", str(parent)]  # also below the folder /root
         options += ["--ro-bind-try", path, path]
     packages, modules = _replaced_by_stand_ins() if bare else ([], [])
     empty_folders = [*hidden, str(files.assignments_directory()), *map(str, packages)]
@@ -143,10 +220,10 @@ def confined_command(
             options += ["--ro-bind-try", f"{package}/{name}.py", f"{package}/{name}.py"]
     for module in modules:
         options += ["--ro-bind", "/dev/null", str(module)]
-    if folder is not None:
-        options += ["--ro-bind", str(folder), GIVEN]
-    options += ["--dir", WORK, "--dir", HOME, "--remount-ro", "/", "--chdir", WORK]
-    return [*options, *command]
+    options += ["--ro-bind", str(folder), GIVEN]
+    for name in (WORK, HOME):
+        options += ["--perms", "0777", "--dir", name]
+    return [*options, "--remount-ro", "/", "--chdir", WORK]
 
 
 def _replaced_by_stand_ins() -> tuple[list[Path], list[Path]]:

@@ -1,4 +1,4 @@
-"""The parent's view of a submission's process: starts it in the sandbox, watches and ends it."""
+"""The judge's view of a process in the sandbox: starts, watches, pauses and ends it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from multiprocessing.connection import Connection
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from accelviz.course.autograde.border import HOME, WORK, Limits, bubblewrap, confined_command
+from accelviz.course.autograde.border import HOME, WORK, Limits, bubblewrap, start
 from accelviz.course.autograde.processes import THREADS
 from accelviz.course.autograde.wire import SubmissionLostError
 
@@ -22,9 +21,10 @@ from accelviz.course.autograde.wire import SubmissionLostError
 #: times the time since its start plus `_BURST_SECONDS`. Cells and compilers are meant to use one
 #: processor.
 MAX_TASKS, MAX_PROCESSORS, _BURST_SECONDS = 128, 1.5, 8.0
-#: Seconds between two checks of these limits.
-_WATCH_SECONDS = 0.5
-GREEDY = "the submission's process was ended (too many processes, processors or too much memory)"
+#: Seconds between two checks of these limits, and most files that it may have in memory.
+_WATCH_SECONDS, _MAX_FILES = 0.5, 20_000
+GREEDY = "the submission was ended (too many processes, processors or files, or too much memory)"
+_AT_REST = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE)
 _STAND_INS = Path(__file__).with_name("stand_ins.py")
 
 
@@ -36,14 +36,21 @@ class Child:
     limits : Limits
     folder : Path
         Folder with `work` (copies of the files that were handed in), `home` and `cache`.
-    hidden : tuple of str
-        Folders that appear empty to the process.
+    readable, hidden : tuple of str
+        Folders that the process may read, and folders that appear empty to it.
     bare : bool
         Whether the library's partitions and strategies, which contain answers of assignments, are
         replaced by `stand_ins`, which raise an error when used.
     """
 
-    def __init__(self, limits: Limits, folder: Path, hidden: tuple[str, ...], bare: bool) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        folder: Path,
+        readable: tuple[str, ...],
+        hidden: tuple[str, ...],
+        bare: bool,
+    ) -> None:
         ours, theirs = socket.socketpair()
         paths = [path for path in sys.path if os.path.isabs(path)]
         program = f"import sys; sys.path[:] = {paths!r}\n"
@@ -51,27 +58,26 @@ class Child:
             program += f"exec({_STAND_INS.read_text('utf-8')!r})\ninstall()\n"
         program += "from accelviz.course.autograde.student import main\n"
         program += f"main({theirs.fileno()}, {limits.output_bytes})"
-        command = [sys.executable, "-I", "-c", program]
         with theirs:
-            self._process = subprocess.Popen(
-                confined_command(command, limits, folder=folder, hidden=hidden, bare=bare),
-                env=_environment(folder),
-                cwd=folder / "work",
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                preexec_fn=limits.apply,  # safe: the judge, this process, has one thread
+            self._process = start(
+                [sys.executable, "-I", "-c", program],
+                limits,
+                folder=folder,
+                descriptor=theirs.fileno(),
+                environment=_environment(folder),
+                readable=readable,
+                hidden=hidden,
+                bare=bare,
             )
         self.connection = Connection(ours.detach())
         self._root, self._begin = psutil.Process(self._process.pid), time.monotonic()
+        self._is_paused = False
         # `memory_gib` limits the address space of one process; all together may use twice as much.
         gib = limits.memory_gib
         self._max_memory = float("inf") if gib is None else 2 * gib * 2**30
 
     def processor_seconds(self) -> float:
-        """Return the processor time that all its processes have used."""
+        """Return the processor time that all its processes have used, also those that ended."""
         return self._usage()[1]
 
     def watch(self, connection: Connection, seconds: float) -> None:
@@ -86,20 +92,53 @@ class Child:
                 raise TimeoutError
             tasks, busy, memory = self._usage()
             max_busy = MAX_PROCESSORS * (time.monotonic() - self._begin) + _BURST_SECONDS
-            if tasks > MAX_TASKS or busy > max_busy or memory > self._max_memory:
+            is_greedy = tasks > MAX_TASKS or busy > max_busy or memory > self._max_memory
+            if is_greedy or self._n_files() > _MAX_FILES:
                 raise SubmissionLostError(GREEDY)
+
+    def _processes(self) -> list[psutil.Process]:
+        with contextlib.suppress(psutil.Error):
+            return [self._root, *self._root.children(recursive=True)]
+        return []
 
     def _usage(self) -> tuple[int, float, int]:
         """Return the number of threads, processor seconds and resident bytes of its processes."""
         tasks, seconds, memory = 0, 0.0, 0
-        with contextlib.suppress(psutil.Error):
-            for process in (self._root, *self._root.children(recursive=True)):
-                with contextlib.suppress(psutil.Error):
-                    tasks += process.num_threads()
-                    times = process.cpu_times()
-                    seconds += times.user + times.system
-                    memory += process.memory_info().rss
+        for process in self._processes():
+            with contextlib.suppress(psutil.Error):
+                tasks += process.num_threads()
+                seconds += sum(process.cpu_times()[:4])  # its own, and of children that ended
+                memory += process.memory_info().rss
         return tasks, seconds, memory
+
+    def _n_files(self) -> int:
+        """Return the number of files that it has in memory, 0 if that cannot be seen."""
+        if bubblewrap():
+            for process in self._processes()[1:2]:
+                with contextlib.suppress(OSError):
+                    state = os.statvfs(f"/proc/{process.pid}/root/tmp")
+                    return state.f_files - state.f_ffree
+        return 0
+
+    def pause(self) -> None:
+        """Stop all its processes, so that it can neither work nor watch until `resume`."""
+        for _ in range(0 if self._is_paused else MAX_TASKS):
+            running = [process for process in self._processes() if _is_running(process)]
+            for process in running:
+                with contextlib.suppress(psutil.Error):
+                    process.suspend()
+            self._is_paused = not running
+            if self._is_paused:
+                return
+        if not self._is_paused:
+            raise SubmissionLostError("the submission's processes cannot be stopped")
+
+    def resume(self) -> None:
+        """Let its processes go on after `pause`."""
+        for process in self._processes() if self._is_paused else ():
+            with contextlib.suppress(psutil.Error):
+                process.resume()
+        self._is_paused = False
 
     def end(self) -> None:
         """Kill the process and all processes that it started."""
@@ -107,6 +146,13 @@ class Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+
+
+def _is_running(process: psutil.Process) -> bool:
+    try:
+        return process.status() not in _AT_REST
+    except psutil.Error:  # it has ended
+        return False
 
 
 def _environment(folder: Path) -> dict[str, str]:

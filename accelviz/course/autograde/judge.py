@@ -1,9 +1,9 @@
-"""Runs a submission's notebook: the student's cells in a sandboxed process, each test in a fork.
+"""Runs a submission's notebook: the student's cells in sandboxed processes, the tests here.
 
-The judge is the process in which `run_task` runs. It starts a `Child` for the student's cells and
-forks itself for each test. A test reaches the student's functions through `checks.remote.Remote`
-proxies and exchanges plain data only. It computes the points with its own copy of the library, so
-the student's code cannot change them.
+The judge is the process in which `run_task` runs, one for each submission. It alone has tests,
+seeds and points, and it runs, compiles and unpickles nothing of the student's. A test reaches the
+student's functions through `checks.remote.Remote` proxies, which exchange plain data with a
+`Child`.
 """
 
 from __future__ import annotations
@@ -11,49 +11,50 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
-import multiprocessing
 import os
 import sys
 import time
 from dataclasses import dataclass, field
-from functools import partial
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from accelviz.course.autograde.border import Limits, confined_command
+from accelviz.course.autograde.border import Limits
 from accelviz.course.autograde.child import Child
 from accelviz.course.autograde.outputs import error_output, trim_outputs
-from accelviz.course.autograde.processes import process
 from accelviz.course.autograde.wire import (
     MAX_CELL_BYTES,
     SubmissionLostError,
+    deadline,
     encode,
     receive,
     send,
 )
-from accelviz.course.checks.common import quietly
+from accelviz.course.checks import remote
+from accelviz.course.checks.common import quietly, remarks
 from accelviz.course.checks.hidden import COURSE_SEED
-from accelviz.course.checks.remote import Link
-from accelviz.emulator import process as emulator_process
+from accelviz.emulator import build
+from accelviz.errors import DeviceUnavailable
 
 #: After a cell that was stopped, later cells get this share of the time limit: a function that
 #: never ends would use up the whole limit in every test.
 _SHARE_AFTER_STOP = 0.25
-#: Modules whose tests need the twin, a second process that has run the same cells and no test.
-_TWIN_MODULES = ("checks.schemes", "autograde.board")
+#: Roles of further processes that tests of these modules need; see `checks.remote.Link`.
+_ROLES = {"checks.schemes": "twin", "autograde.board": "twin", "checks.kernels": "kernels"}
 #: Seconds that an interrupted process has to reply, and that a new one has to start.
 _SECONDS_TO_STOP, _SECONDS_TO_START = 2.0, 120.0
 _OUT_OF_MEMORY = "out of memory"
-_FORK = multiprocessing.get_context("fork")
+
+
+class _OutOfTimeError(BaseException):
+    """A test has used its time. No Exception, which a test could catch."""
 
 
 class Cell(NamedTuple):
     """A code cell, of kind "student", "test" or "given" (locked, without points, such as imports).
 
-    A student's cell runs in the student's process, a test in a fork of the judge, a given in both.
+    A student's cell runs in the student's process, a test in the judge, a given in both.
     """
 
     kind: str
@@ -68,6 +69,7 @@ class Task:
     limits: Limits
     #: Arguments of `Child`.
     folder: Path
+    readable: tuple[str, ...]
     hidden: tuple[str, ...]
     bare: bool
     #: Cache folder of the tests, and the course's seed.
@@ -87,6 +89,8 @@ class CellResult:
     problem: str = ""
     #: Whether the problem is an exception that the cell raised, such as a test's AssertionError.
     raised: bool = False
+    #: Of a test that passed: what a person should look at.
+    remark: str = ""
     #: Outputs in the notebook format.
     outputs: list[dict[str, Any]] = field(default_factory=list)
     #: Value of a test's last expression, as plain data.
@@ -105,11 +109,19 @@ def run_task(task: Task) -> list[CellResult]:
     os.chdir(task.cache)
     if task.library:
         sys.path.append(task.library)
+    build.run = _refuse  # type: ignore[assignment]
+    task.limits.apply()
     run = _NotebookRun(task)
+    remote.kernels = run.link.to("kernels")
     try:
         return [run.step(index, cell) for index, cell in enumerate(task.cells)]
     finally:
         run.end()
+
+
+def _refuse(*_: Any) -> str:
+    problem = "no kernel is compiled where points are given"
+    raise DeviceUnavailable("emulator", problem, "checks.kernels, which has a process for it")
 
 
 class _NotebookRun:
@@ -119,11 +131,13 @@ class _NotebookRun:
         self.names: dict[str, Any] = {"__name__": "__main__"}
         self.deadline = time.monotonic() + task.limits.seconds
         self.cell_seconds = task.limits.cell_seconds
-        #: The processes "student" and "twin", and the number of cells that each has run.
+        #: The processes by role, and the number of cells that each has run.
         self.children: dict[str, Child] = {}
         self.done: dict[str, int] = {}
         #: Indices of cells that ended their process; a new process skips them.
         self.fatal_cells: set[int] = set()
+        sources = tuple(cell.source for cell in task.cells if cell.kind == "student")
+        self.link = remote.Link(self._working, sources)
 
     def end(self) -> None:
         for child in self.children.values():
@@ -133,11 +147,21 @@ class _NotebookRun:
     def _time_limit(self) -> float:
         return max(1e-3, min(self.cell_seconds, self.deadline - time.monotonic()))
 
+    def _working(self, role: str) -> Child:
+        """Let the process of a role work and pause the others, so that they cannot talk."""
+        for other, child in self.children.items():
+            if other != role:
+                child.pause()
+        if role not in self.children:
+            raise SubmissionLostError("the submission's process is gone")
+        self.children[role].resume()
+        return self.children[role]
+
     def step(self, index: int, cell: Cell) -> CellResult:
-        child = self._child("student", index)
-        needs_twin = cell.kind == "test" and any(name in cell.source for name in _TWIN_MODULES)
-        twin = self._child("twin", index) if needs_twin else None
-        if child is None or (needs_twin and twin is None):
+        roles = {"student"}
+        if cell.kind == "test":
+            roles |= {role for module, role in _ROLES.items() if module in cell.source}
+        if not all(self._is_ready(role, index) for role in sorted(roles)):
             problem = f"not run: the submission had used its {self.limits.seconds:g} s"
             return _failed("NotRun", problem)
         begin = time.perf_counter()
@@ -145,9 +169,9 @@ class _NotebookRun:
             with contextlib.suppress(Exception), quietly():
                 exec(compile(cell.source, "<given>", "exec"), self.names)
         if cell.kind == "test":
-            result = self._run_test(cell, child, twin)
+            result = self._run_test(cell)
         else:
-            result = self._run_cell(cell, child)
+            result = self._run_cell(cell, self._working("student"))
             self.done["student"] = index + 1
         result.seconds = time.perf_counter() - begin
         if result.fatal:
@@ -155,25 +179,25 @@ class _NotebookRun:
             self.end()
         return result
 
-    def _child(self, role: str, index: int) -> Child | None:
-        """Return a process that has run the cells before `index`, except tests and fatal cells.
+    def _is_ready(self, role: str, index: int) -> bool:
+        """Start the process of a role, and run the cells before `index` but tests and fatal cells.
 
-        Start it and run these cells if necessary. None if the submission's time is over.
+        Return False if the submission's time is over before.
         """
         while self.deadline > time.monotonic():
             if role not in self.children:
-                self.children[role], self.done[role] = self._start_child(), 0
-            child, done = self.children[role], self.done[role]
-            if done == index:
-                return child
+                self.children[role], self.done[role] = self._start_child(role), 0
+            done = self.done[role]
+            if done == index or role == "kernels":
+                return True
             cell = self.task.cells[done]
             is_run = done not in self.fatal_cells and cell.kind != "test"
-            if is_run and self._run_cell(cell, child).fatal:
+            if is_run and self._run_cell(cell, self._working(role)).fatal:
                 self.fatal_cells.add(done)
                 self.children.pop(role).end()
             else:
                 self.done[role] += 1
-        return None
+        return False
 
     def _run_cell(self, cell: Cell, child: Child) -> CellResult:
         time_limit, begin = self._time_limit(), time.monotonic()
@@ -205,29 +229,34 @@ class _NotebookRun:
             return CellResult(problem=_OUT_OF_MEMORY, outputs=outputs, fatal=True)
         return CellResult(problem=_headline(name, text), raised=True, outputs=outputs)
 
-    def _run_test(self, cell: Cell, child: Child, twin: Child | None) -> CellResult:
-        sources = tuple(cell.source for cell in self.task.cells if cell.kind == "student")
-        link, time_limit = Link(child, sources, twin), self._time_limit()
-        with process(_FORK, _test_main, cell.source, self.names, link, self.task) as connection:
-            try:
-                child.watch(connection, time_limit)
-                result: CellResult = connection.recv()
-            except TimeoutError:
-                return self._stopped(time_limit, fatal=True)
-            except SubmissionLostError as error:
-                return _failed("ProcessDied", str(error), fatal=True)
-            except EOFError:
-                problem = "the test's process died (a crash, or out of memory)"
-                return _failed("ProcessDied", problem, fatal=True)
-        return result
+    def _run_test(self, cell: Cell) -> CellResult:
+        seconds = self._time_limit()
+        remarks.clear()
+        try:
+            with deadline(seconds, _OutOfTimeError), quietly():
+                value = _last_value(cell.source, dict(self.names), self.link)
+            return CellResult(value=_plain(value), remark="; ".join(remarks))
+        except _OutOfTimeError:
+            return self._stopped(seconds, fatal=True)
+        except SubmissionLostError as error:
+            return _failed("ProcessDied", str(error), fatal=True)
+        except MemoryError:
+            return _failed("MemoryError", _OUT_OF_MEMORY, fatal=True)
+        except BaseException as error:
+            text = "\n".join([str(error), *getattr(error, "__notes__", [])])[:5000]
+            name = type(error).__name__[:100]
+            outputs = [error_output(name, text)]
+            return CellResult(problem=_headline(name, text), raised=True, outputs=outputs)
 
     def _stopped(self, seconds: float, ending: str = "", **options: Any) -> CellResult:
         """Return the result of a cell that was stopped, and shorten the limit of later cells."""
         self.cell_seconds = self.limits.cell_seconds * _SHARE_AFTER_STOP
         return _failed("CellTimeoutError", f"stopped after {seconds:.0f} s{ending}", **options)
 
-    def _start_child(self) -> Child:
-        child = Child(self.limits, self.task.folder, self.task.hidden, self.task.bare)
+    def _start_child(self, role: str) -> Child:
+        task = self.task
+        bare = task.bare and role != "kernels"
+        child = Child(self.limits, task.folder, task.readable, task.hidden, bare)
         try:
             receive(child.connection, _SECONDS_TO_START)
         except (SubmissionLostError, TimeoutError):
@@ -249,31 +278,6 @@ def _headline(name: str, text: str) -> str:
     return lines[0][:200] if lines else "an error of no name"
 
 
-def _test_main(
-    connection: Connection, source: str, names: dict[str, Any], link: Link, task: Task
-) -> None:
-    """Run a test in its own process and send its result."""
-    limits = task.limits
-    limits.apply()
-    emulator_process.border = partial(
-        confined_command, limits=limits, readable=(task.cache,), hidden=task.hidden
-    )
-    try:
-        with quietly():
-            value = _last_value(source, names, link)
-        result = CellResult(value=_plain(value))
-    except SubmissionLostError as error:
-        result = _failed("ProcessDied", str(error), fatal=True)
-    except MemoryError:
-        result = _failed("MemoryError", _OUT_OF_MEMORY, fatal=True)
-    except BaseException as error:
-        text = "\n".join([str(error), *getattr(error, "__notes__", [])])[:5000]
-        name = type(error).__name__[:100]
-        outputs = [error_output(name, text)]
-        result = CellResult(problem=_headline(name, text), raised=True, outputs=outputs)
-    connection.send(result)
-
-
 def _plain(value: Any) -> Any:
     """Return a test's value if it is a number, text or a list, else its `repr`."""
     tree = encode(value, lambda item: repr(item)[:200])
@@ -284,16 +288,18 @@ def _plain(value: Any) -> Any:
     return repr(value)[:200] if isinstance(tree, dict) else tree
 
 
-def _last_value(source: str, names: dict[str, Any], link: Link) -> Any:
+def _last_value(source: str, names: dict[str, Any], link: remote.Link) -> Any:
     """Run a test and return the value of its last expression, None if it ends in a statement.
 
-    Names that the test uses and the judge does not define are fetched from the submission.
+    Names that the test uses and the judge does not define are fetched from the submission. A text,
+    such as that of a kernel, is fetched by the first test that uses it, and is the same for all.
     """
     tree = ast.parse(source)
     for name in sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}):
         if name not in names and not hasattr(builtins, name):
             with contextlib.suppress(NameError):
-                names[name] = link.request({"do": "get", "name": name})
+                value = link.shared.get(name) or link.request({"do": "get", "name": name})
+                names[name] = link.shared.setdefault(name, value) if type(value) is str else value
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, "<test>", "exec"), names)
     if isinstance(last, ast.Expr):

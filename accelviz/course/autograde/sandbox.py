@@ -15,7 +15,7 @@ from typing import Any
 
 import nbformat
 
-from accelviz.course.autograde.border import Limits, require_border
+from accelviz.course.autograde.border import Limits, hand_over, require_border
 from accelviz.course.autograde.cells import is_locked, is_test, question_of
 from accelviz.course.autograde.files import copy_files
 from accelviz.course.autograde.judge import Cell, CellResult, Task, run_task
@@ -76,15 +76,25 @@ def run(
     cells = [Cell(_kind(cell), cell.source) for _, cell in code]
     tests = "\n".join(cell.source for cell in cells if cell.kind == "test")
     with tempfile.TemporaryDirectory(prefix="grade-", ignore_cleanup_errors=True) as scratch:
-        handed_in, cache = Path(scratch) / "given", Path(scratch) / "cache"
-        _fill_caches(handed_in / "cache", cache, emulator="checks.kernels" in tests)
-        for name in ("work", "home"):
-            (handed_in / name).mkdir()
+        handed_in, cache, shared = (Path(scratch) / name for name in ("given", "cache", "shared"))
+        for path in (handed_in / "work", handed_in / "home", cache, shared):
+            path.mkdir(parents=True)
+        _fill_cache(handed_in / "cache", shared, emulator="checks.kernels" in tests)
         if folder is not None:
             copy_files(folder, handed_in / "work")
+        hand_over(handed_in)
+        cache.chmod(0o700)
         bare = any(name in tests for name in _BARE_MODULES)
         task = Task(
-            tuple(cells), limits, handed_in, hidden, bare, str(cache), seed, str(library or "")
+            tuple(cells),
+            limits,
+            handed_in,
+            (str(shared),),
+            hidden,
+            bare,
+            str(cache),
+            seed,
+            str(library or ""),
         )
         try:
             results = call_in_process(run_task, task, seconds=limits.seconds + _MARGIN)
@@ -100,23 +110,25 @@ def run(
         result.index, result.question = index, question_of(cell)
         cell.outputs, cell.execution_count = list(map(nbformat.from_dict, result.outputs)), None
         if _kind(cell) == "test" and not result.problem:
-            result.problem = show_points(cell, result.value)
+            result.problem = show_points(cell, result.value) or result.remark
     return results
 
 
-def _fill_caches(submission: Path, tests: Path, *, emulator: bool) -> None:
-    """Create the cache folders of a submission and its tests, with compiled functions."""
-    for folder in (submission, tests):
-        (folder / "emulator").mkdir(parents=True)
+def _fill_cache(cache: Path, shared: Path, *, emulator: bool) -> None:
+    """Create the cache of a submission, with compiled functions; headers lie in `shared`."""
+    (cache / "emulator").mkdir(parents=True)
     if os.path.isdir(numba_cache()):
-        shutil.copytree(numba_cache(), submission / "numba")
+        shutil.copytree(numba_cache(), cache / "numba")
     if emulator and build.unavailable_reason() is None:
         with _compiling:
             program = build.runtime()
-        for folder in (submission, tests):
-            shutil.copy(program, folder / "emulator")
+        shutil.copy(program, cache / "emulator")
         for header in program.parent.glob("words-*"):  # headers for kernels that tests compile
-            (tests / "emulator" / header.name).symlink_to(header)
+            try:
+                os.link(header, shared / header.name)
+            except OSError:  # on another file system
+                shutil.copyfile(header, shared / header.name)
+            (cache / "emulator" / header.name).symlink_to(shared / header.name)
 
 
 def _kind(cell: Any) -> str:

@@ -141,8 +141,12 @@ class Shell(InteractiveShell):
 
 def main(descriptor: int, output_limit: int) -> None:
     """Run the process: reply to messages over a socket until the judge closes it."""
-    if Path(GIVEN).is_dir():  # in bubblewrap
-        shutil.copytree(GIVEN, Path(WORK).parent, dirs_exist_ok=True)
+    for path in sorted(Path(GIVEN).rglob("*")):  # in bubblewrap; the target's folders are root's
+        target = Path(WORK).parent / path.relative_to(GIVEN)
+        if path.is_dir():
+            target.mkdir(exist_ok=True)
+        else:
+            shutil.copy(path, target, follow_symlinks=False)
     config = Config()
     config.HistoryManager.enabled = False
     config.InteractiveShell.xmode = "Plain"  # a deep recursion has thousands of frames to print

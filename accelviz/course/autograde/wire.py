@@ -12,6 +12,7 @@ import json
 import math
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from typing import Any
@@ -26,20 +27,27 @@ _SEQUENCES: dict[str, Any] = {"tuple": tuple, "list": list, "set": set}
 DIED = "the submission's process died (a crash, or out of memory)"
 
 
-class SubmissionLostError(Exception):
-    """The submission's process has ended, or has sent a message that violates the protocol."""
+class SubmissionLostError(BaseException):
+    """The submission's process has ended, or has sent a message that violates the protocol.
+
+    No Exception, as a test that catches errors of the student's code must not catch it.
+    """
 
 
 @contextlib.contextmanager
-def deadline(seconds: float | None) -> Iterator[None]:
-    """Raise TimeoutError in the main thread if the block takes longer; None for no limit."""
-    if seconds is None:
-        yield
-        return
+def deadline(seconds: float | None, error: type[BaseException] = TimeoutError) -> Iterator[None]:
+    """Raise `error` in the main thread if the block takes longer; None for no limit.
+
+    Of nested blocks, the one that ends first counts.
+    """
 
     def stop(*_: object) -> None:
-        raise TimeoutError
+        raise error
 
+    outer, begin = signal.getitimer(signal.ITIMER_REAL)[0], time.monotonic()
+    if seconds is None or 0.0 < outer < seconds:
+        yield
+        return
     previous_handler = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, max(1e-3, seconds))
     try:
@@ -47,6 +55,8 @@ def deadline(seconds: float | None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous_handler)
+        if outer:
+            signal.setitimer(signal.ITIMER_REAL, max(1e-3, outer + begin - time.monotonic()))
 
 
 def send(connection: Connection, message: Any, seconds: float | None = None) -> None:

@@ -11,13 +11,13 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from accelviz.analysis.traffic import traffic
-from accelviz.course.checks import hidden
+from accelviz.course.checks import hidden, remote
 from accelviz.course.checks.common import case, require, share_of
 from accelviz.devices import find_device, trace
 from accelviz.devices.emulator import EmulatorDevice
@@ -25,12 +25,12 @@ from accelviz.errors import DeviceUnavailable, KernelError
 from accelviz.graph import Graph
 from accelviz.measure import check, features
 from accelviz.measure.accuracy import Oracle
+from accelviz.measure.checks import poison
 from accelviz.partition.warp_level import warp_partition, warp_workload
 from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig
 from accelviz.plans.settings import Settings
 from accelviz.strategies import SPMM
-from accelviz.workload import Workload
 
 #: Warps per block, and most nonzeros of a run.
 BLOCK_WARPS, RUN_NONZEROS = 4, 32
@@ -165,7 +165,6 @@ def multiplies(
         If the kernel has refused constructs, does not compile, gives a wrong result, has a race,
         accesses memory out of bounds or reads memory that was never written.
     """
-    need_emulator()
     columns = list(columns)
     for name, graph in graphs.items():
         X = features(graph.shape[1], max(columns), seed=graph.nnz)
@@ -173,7 +172,65 @@ def multiplies(
         for n_cols in columns:
             with case(f"{name}, {n_cols} columns"):
                 plan = runs_plan(code, graph, n_cols)
-                check(plan, EmulatorDevice(seed=seed).prepare(plan), {"X": X[:, :n_cols]}, oracle)
+                ready: Any = _Apart(code, graph, seed)
+                check(plan, ready, {"X": X[:, :n_cols]}, oracle)
+
+
+class _Apart:
+    """A prepared plan whose launches run where students' kernels may; see `remote.run_kernels`."""
+
+    def __init__(self, code: str, graph: Graph, seed: int) -> None:
+        self._code, self._graph, self._seed = code, graph, seed
+
+    def placed(self, operands: Mapping[str, Any]) -> Mapping[str, Any]:
+        return operands
+
+    def outputs(self) -> dict[str, Any]:
+        return {}
+
+    def run(self, inputs: Mapping[str, Any], _: Any) -> dict[str, Any]:
+        Y = _run_kernels("launched", self._code, self._graph, inputs["X"], self._seed)
+        return {"Y": _as_result(Y, self._graph, inputs["X"])}
+
+
+def _run_kernels(function: str, code: str, graph: Graph, X: Any, *options: Any) -> Any:
+    arrays = [graph.row_pointers, graph.column_indices, graph.values]
+    data = [*arrays, list(graph.shape), graph.name]
+    return remote.run_kernels(f"{__name__}:{function}", code, data, X, *options)
+
+
+def _as_result(Y: Any, graph: Graph, X: Any) -> npt.NDArray[np.float32]:
+    """Return what the process with the kernel has sent, if it is a result at all."""
+    array, shape = np.asarray(Y), (graph.n_rows, X.shape[1])
+    is_result = array.shape == shape and array.dtype == np.float32
+    require(is_result, f"the kernel's result is no float32 of shape {shape}")
+    return array
+
+
+def launched(code: str, data: Any, X: Any, seed: int) -> Any:
+    """Run a kernel once in the emulator and return Y; for `remote.run_kernels`."""
+    need_emulator()
+    plan = runs_plan(code, _graph_of(data), X.shape[1])
+    ready = EmulatorDevice(seed=seed).prepare(plan)
+    out = ready.outputs()
+    poison(out["Y"])
+    return ready.run(ready.placed({"X": X}), out)["Y"]
+
+
+def traced(code: str, data: Any, X: Any) -> dict[str, Any]:
+    """Trace a kernel; return `sectors` of X, floats of Y (`updates`), and Y. See `launched`."""
+    need_emulator()
+    plan, outputs = runs_plan(code, _graph_of(data), X.shape[1]), dict[str, np.ndarray]()
+    by_line = traffic(trace(plan, X, block=range(plan.launch.n_blocks), into=outputs))
+    reads = by_line[(by_line["array"] == "X") & (by_line["space"] == "global")]
+    writes = by_line[(by_line["array"] == "Y") & (by_line["kind"] != "load")]
+    counts = {"sectors": int(reads["sectors"].sum()), "updates": int(writes["bytes"].sum()) // 4}
+    return {**counts, "Y": outputs["Y"]}
+
+
+def _graph_of(data: Any) -> Graph:
+    pointers, columns, values, shape, name = data
+    return Graph(pointers, columns, values, tuple(shape), name)
 
 
 def sectors(code: str, graph: Graph, n_cols: int = TRACED_COLUMNS) -> float:
@@ -200,25 +257,19 @@ def sectors(code: str, graph: Graph, n_cols: int = TRACED_COLUMNS) -> float:
     AssertionError
         If fewer sectors are counted than the result needs, so that some reads were not traced.
     """
-    by_line, work = _traced(code, graph, n_cols)
-    reads = by_line[(by_line["array"] == "X") & (by_line["space"] == "global")]
-    count, block = int(reads["sectors"].sum()), np.repeat(work.block, work.nz_count)
-    # the warps of a block may share a row of X
-    _require_enough("sectors of X", count, _n_pairs(block, graph.column_indices) * n_cols // 8)
-    return float(count / (graph.nnz * n_cols / 32))
+    least = np.unique(graph.column_indices).size * n_cols // 8  # blocks may share their rows of X
+    return _counted("sectors", code, graph, n_cols, least) / (graph.nnz * n_cols / 32)
 
 
 def updates(code: str, graph: Graph, n_cols: int = TRACED_COLUMNS) -> float:
     """Count the stores and atomic additions to Y per run and column; see `sectors`.
 
     1 if each warp sums its run in registers, and the length of a run if it adds every product to Y.
-    Less than 1 if the warps of a block first add up their sums.
+    Less than 1 if sums of several runs are added up first.
     """
-    by_line, work = _traced(code, graph, n_cols)
-    writes = by_line[(by_line["array"] == "Y") & (by_line["kind"] != "load")]
-    count = int(writes["bytes"].sum()) // 4
-    _require_enough("updates of Y", count, _n_pairs(work.block, work.row) * n_cols)
-    return float(count / (len(work) * n_cols))
+    least = int(np.count_nonzero(graph.degrees)) * n_cols
+    n_runs = int(runs_plan("", graph, 1).arrays["n_runs"])
+    return _counted("updates", code, graph, n_cols, least) / (n_runs * n_cols)
 
 
 def coalescing(code: str, graph: Graph, points: float) -> float:
@@ -266,23 +317,18 @@ def _columns(graph: Graph) -> int:
     return int(hidden.generator(graph.nnz).choice([96, 128, 160, 192]))
 
 
-def _traced(code: str, graph: Graph, n_cols: int) -> tuple[pd.DataFrame, Workload]:
-    """Return the `traffic` and the workload of a traced launch with a right result."""
-    need_emulator()
+def _counted(name: str, code: str, graph: Graph, n_cols: int, least: int) -> float:
+    """Return a number of a traced launch with a right result; launched once for all numbers."""
+    shared = {} if remote.kernels is None else remote.kernels.shared
     X = features(graph.shape[1], n_cols, seed=graph.nnz)
-    plan, outputs = runs_plan(code, graph, n_cols), dict[str, np.ndarray]()
-    by_line = traffic(trace(plan, X, block=range(plan.launch.n_blocks), into=outputs))
-    oracle = Oracle(graph, X)
+    key = code, graph.nnz, n_cols
+    if key not in shared:
+        shared[key] = _run_kernels("traced", code, graph, X)
+    answer, oracle = shared[key], Oracle(graph, X)
+    outputs = {"Y": _as_result(answer["Y"], graph, X)}
     if not oracle.error(outputs) <= 1.0:
         text = f"wrong result while it is watched: {oracle.first_wrong(outputs)}"
         raise KernelError(ENTRY, text, "a kernel cannot tell that it is watched on a GPU either")
-    return by_line, plan.workload()
-
-
-def _n_pairs(first: npt.ArrayLike, second: npt.ArrayLike) -> int:
-    """Count the different pairs of elements of two arrays."""
-    return int(np.unique(np.stack([first, second]), axis=1).shape[1])
-
-
-def _require_enough(name: str, count: int, least: int) -> None:
+    count = int(answer[name])
     require(count >= least, f"{count} {name} were seen, and the result needs {least} at least")
+    return float(count)

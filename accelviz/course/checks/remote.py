@@ -7,6 +7,8 @@ cross as plain data (see `autograde.wire`), so the test's process runs none of t
 from __future__ import annotations
 
 import builtins
+import math
+from collections.abc import Callable
 from typing import Any
 
 from accelviz.course.autograde.common import import_function
@@ -14,24 +16,27 @@ from accelviz.course.autograde.wire import SubmissionLostError, decode, encode, 
 
 
 class Link:
-    """Connection of a test to the process of a submission.
+    """Connection of a test to a process in the sandbox.
 
-    `child` is that process (`autograde.child.Child`), `cells` are the sources of the submission's
-    own cells, and `twin` is a second process that has run the same cells and no test.
+    `child_of` returns the process of a role (`autograde.child.Child`): "student" has run the
+    submission's cells, "twin" too but no test, "kernels" has run none and is for CUDA text.
+    `cells` are the texts of the student's own cells.
     """
 
-    def __init__(self, child: Any, cells: tuple[str, ...], twin: Any = None) -> None:
-        self.cells, self._child, self._twin = cells, child, twin
+    def __init__(
+        self, child_of: Callable[[str], Any], cells: tuple[str, ...], role: str = "student"
+    ) -> None:
+        self._child_of, self.cells, self._role = child_of, cells, role
+        #: What all tests of the submission share, such as the plan of a graph.
+        self.shared: dict[Any, Any] = {}
 
-    @property
-    def twin(self) -> Link:
-        """The link to the second process."""
-        assert self._twin is not None
-        return Link(self._twin, self.cells)
+    def to(self, role: str) -> Link:
+        """Return the link to the process of another role."""
+        return Link(self._child_of, self.cells, role)
 
     def processor_seconds(self) -> float:
-        """Return the processor time that the submission has used."""
-        return float(self._child.processor_seconds())
+        """Return the processor time that the process and its children have used."""
+        return float(self._child_of(self._role).processor_seconds())
 
     def request(self, message: dict[str, Any], *arguments: Any, **options: Any) -> Any:
         """Send a message of `autograde.student.Server` and return the value in the reply.
@@ -39,10 +44,12 @@ class Link:
         Raises an exception of the same name and text if the submission raised one, and
         SubmissionLostError if its process is gone or violates the protocol.
         """
+        child = self._child_of(self._role)
         if message["do"] in ("call", "run"):
             message = {**message, "arguments": encode((arguments, options), _handle_of)}
-        send(self._child.connection, message)
-        reply = receive(self._child.connection)
+        send(child.connection, message)
+        child.watch(child.connection, math.inf)
+        reply = receive(child.connection)
         if not isinstance(reply, dict):
             raise SubmissionLostError("an answer is no plain data")
         if "error" in reply:
@@ -50,6 +57,17 @@ class Link:
             raise exception_of(name[:100], text)
         name = message.get("name", "")
         return decode(reply.get("value"), lambda handle: Remote(self, int(handle), name))
+
+
+#: Link to the process for CUDA text; None outside of grading, where kernels are the user's own.
+kernels: Link | None = None
+
+
+def run_kernels(function: str, *arguments: Any) -> Any:
+    """Call a function of the library ("module:name") where a student's CUDA text may be run."""
+    if kernels is not None:
+        return kernels.request({"do": "run", "function": function}, *arguments)
+    return import_function(function)(*arguments)
 
 
 def _handle_of(value: Any) -> int:
@@ -69,7 +87,8 @@ class Remote:
         self._link, self._handle, self._name = link, handle, name
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:  # noqa: D102
-        return self._link.request({"do": "call", "handle": self._handle}, *arguments, **options)
+        message = {"do": "call", "handle": self._handle, "name": f"{self._name}()"}
+        return self._link.request(message, *arguments, **options)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -18,7 +18,7 @@ from accelviz.course.checks.common import case, integers, require, share_of
 from accelviz.course.checks.export import COLUMNS, FREE_BYTES
 from accelviz.course.checks.export import table as as_table
 from accelviz.course.checks.metrics import N_COLS, compared
-from accelviz.course.checks.remote import call_in_submission, link_of
+from accelviz.course.checks.remote import call_in_submission, link_of, name_of
 from accelviz.devices import find_device
 from accelviz.graph import Graph
 from accelviz.measure import check, features
@@ -64,7 +64,7 @@ def slices(strategy: Any, graphs: Graphs) -> None:
     """Require that `slice_workload` of any range of blocks return that part of the workload."""
     for name, graph in graphs.items():
         with case(name):
-            scheme = StudentScheme(strategy, graph, N_COLS)
+            scheme = _scheme(strategy, graph, N_COLS)
             plan = scheme.plan(graph, N_COLS)
             plan.check()
             whole, n_blocks = plan.workload(), plan.launch.n_blocks
@@ -175,7 +175,19 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
 
     Only numbers come from the student's code: workload, order of the rows, metadata.
     """
-    return StudentScheme(strategy, graph, n_cols).plan(graph, n_cols)
+    return _scheme(strategy, graph, n_cols).plan(graph, n_cols)
+
+
+def _scheme(strategy: Any, graph: Graph, n_cols: int) -> StudentScheme:
+    """Return a scheme's plan for a graph, which all tests of a submission share."""
+    link = link_of(strategy)
+    shared = {} if link is None else link.shared
+    arrays = graph.row_pointers, graph.column_indices, graph.values  # noqa: PD011
+    data = (array.tobytes() for array in arrays)
+    key = name_of(strategy), *data, graph.shape, graph.name, n_cols
+    if key not in shared:
+        shared[key] = StudentScheme(strategy, graph, n_cols)
+    return shared[key]
 
 
 class StudentScheme(Strategy):
@@ -242,7 +254,7 @@ class StudentScheme(Strategy):
             tables = [as_table(self._plan.workload(*blocks)) for blocks in ranges]
         else:
             request = {"do": "run", "function": "accelviz.course.checks.export:slices"}
-            tables = self._link.twin.request(request, *self._arguments, ranges)
+            tables = self._link.to("twin").request(request, *self._arguments, ranges)
         require(isinstance(tables, list), "the workload is no table")
         parts = []
         for records in tables:
