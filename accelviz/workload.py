@@ -112,8 +112,8 @@ def spread(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.ND
     return owner, offset
 
 
-def nonzeros_per_warp(workload: Workload, warps_per_block: int) -> Longs:
-    """Sum the nonzeros of each warp.
+def nonzeros_per_warp(workload: Workload, warps_per_block: int, *, longest: bool = False) -> Longs:
+    """Sum the nonzeros of each warp, or return those of its longest run.
 
     Returns
     -------
@@ -125,6 +125,10 @@ def nonzeros_per_warp(workload: Workload, warps_per_block: int) -> Longs:
     first = int(workload.block[0])
     n_blocks = int(workload.block[-1]) - first + 1
     slot = (workload.block - first) * warps_per_block + workload.warp
+    if longest:
+        most = np.zeros(n_blocks * warps_per_block, dtype=np.int64)
+        np.maximum.at(most, slot, workload.nz_count)
+        return most.reshape(n_blocks, warps_per_block)
     sums = np.bincount(slot, weights=workload.nz_count, minlength=n_blocks * warps_per_block)
     return sums.astype(np.int64).reshape(n_blocks, warps_per_block)
 

@@ -15,6 +15,7 @@ from accelviz.partition.block_level import (
     block_workload,
     unpack,
 )
+from accelviz.partition.hardware_warps import HardwareWarps
 from accelviz.partition.summary import statistics
 from accelviz.partition.warp_level import storage_ratio, warp_partition, warp_workload
 from accelviz.workload import check_cover
@@ -116,7 +117,8 @@ def test_algorithm_2_on_any_degrees(degrees, setting):
     assert set(work.block) == set(range(len(metadata)))  # no block is empty
     assert work.nz_count.max(initial=0) <= setting.max_warp_nzs
     # Rows of a block have equal degrees, so only the last warp of a row may have less work.
-    counted = statistics([work], len(metadata), setting.max_block_warps)
+    warps = setting.max_block_warps
+    counted = statistics([work], len(metadata), HardwareWarps(warps, warps))
     assert counted.slots >= counted.nonzeros == sum(degrees)
 
 

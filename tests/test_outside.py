@@ -53,8 +53,8 @@ class OneRowAWarp(Scheme):
 
     warps: int
 
-    def summary(self, rows, n_cols):
-        return RowSplit(1, self.warps).summary(rows, n_cols)
+    def summary(self, rows, n_cols, hardware):
+        return RowSplit(1, self.warps).summary(rows, n_cols, hardware)
 
 
 class OneWarpARow(Strategy):
@@ -230,7 +230,7 @@ def test_it_is_swept(mine):
 def test_it_is_drawn(mine):
     plan = accelviz.plan(GRAPH(), mine, 8)
     loads = plan_load_map(plan)
-    assert loads.worker == mine.worker
+    assert loads.unit == "nonzero"
     row = find_row(plan, 13)
     assert (row.degree, row.blocks) == (769, (6,))
     timeline = predicted_timeline(plan, 2, 2)

@@ -39,8 +39,11 @@ def test_workload_covers_each_nonzero_exactly_once(strategy, name):
             assert None not in resolved.values().values()
         counted = plan.statistics
         assert counted.nonzeros == graph.nnz
-        assert counted.loads.busy + counted.loads.idle == counted.warps
-        assert counted.warps == plan.launch.n_blocks * plan.workers_per_block
+        assert counted.loads.busy + counted.loads.idle == counted.workers
+        assert counted.workers == plan.launch.n_blocks * plan.workers_per_block
+        assert counted.warps == plan.launch.n_blocks * plan.launch.warps_per_block
+        assert 0 <= counted.busy_warps <= counted.warps
+        assert counted.steps <= counted.slots
 
 
 @each_case(GRAPHS, sample=lambda name: 18 if is_large(name) else 6)

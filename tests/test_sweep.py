@@ -87,7 +87,10 @@ def check_against_workload(graph, strategy, n_cols, **parameters):
     counted = plan.statistics
     assert summary.loads.nonzeros.tolist() == counted.loads.nonzeros.tolist()
     assert summary.loads.warps.tolist() == counted.loads.warps.tolist()
-    for name in ("blocks", "warps", "slots", "busy_warps", "nonzeros", "idle_warps", "idle_share"):
+    for name in (
+        *("blocks", "warps", "workers", "busy_warps", "steps", "slots", "longest", "nonzeros"),
+        *("idle_warps", "idle_share"),
+    ):
         assert getattr(summary, name) == getattr(counted, name), name
     assert summary.largest == counted.largest
     assert summary.imbalance == pytest.approx(counted.imbalance, rel=1e-12)
@@ -98,7 +101,16 @@ def check_against_workload(graph, strategy, n_cols, **parameters):
         RowDegrees(strategy.degrees(graph).histogram), n_cols, **parameters
     )
     sums = ("rows_shared", "rows_cut", "shared_atomics", "global_atomics")
-    for name in ("blocks", "warps", "slots", "metadata_bytes", *sums):
+    for name in (
+        "blocks",
+        "warps",
+        "workers",
+        "busy_warps",
+        "steps",
+        "slots",
+        "metadata_bytes",
+        *sums,
+    ):
         known = getattr(from_histogram, name)
         assert known is None or known == getattr(summary, name), name
     if from_histogram.loads is not None:

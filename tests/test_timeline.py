@@ -28,7 +28,7 @@ from accelviz.devices import gpu_state
 from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
 from accelviz.plans import Buffers, Call, LaunchConfig, Layout, Plan, Provenance, Settings
 from accelviz.strategies import find_strategy
-from accelviz.workload import Workload, nonzeros_per_warp
+from accelviz.workload import Workload
 from tests.graphs import GRAPHS
 
 matplotlib.use("agg")
@@ -237,9 +237,9 @@ def test_a_prediction_of_every_strategy(strategy, name):
     columns, rows, layers = plan.launch.grid
     assert len(blocks) == columns * rows * layers
     work = plan.workload()
-    per_warp = np.zeros((columns, plan.workers_per_block), np.int64)
+    per_warp = np.zeros((columns, plan.launch.warps_per_block), np.int64)
     if len(work):
-        some = nonzeros_per_warp(work, plan.workers_per_block)
+        some = plan.hardware.steps_of_nonzeros(plan.hardware.of_workload(work))
         per_warp[work.block[0] : work.block[0] + len(some)] = some
     took = (blocks["stop"] - blocks["start"]).to_numpy().reshape(rows * layers, columns)
     np.testing.assert_array_equal(

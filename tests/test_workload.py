@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from accelviz.errors import PartitionError
+from accelviz.partition.hardware_warps import HardwareWarps
 from accelviz.partition.summary import statistics
 from accelviz.workload import Workload, check_cover, nonzeros_per_warp, spread
 
@@ -18,7 +19,7 @@ GOOD = [(0, 0, 0, 0, 3), (0, 1, 2, 3, 2), (1, 1, 2, 5, 3)]
 
 
 def test_counted_by_hand():
-    summary = statistics([table(*GOOD[:2]), table(GOOD[2])], n_blocks=3, warps_per_block=2)
+    summary = statistics([table(*GOOD[:2]), table(GOOD[2])], 3, HardwareWarps(2, 2))
     assert (summary.blocks, summary.warps, summary.busy_warps, summary.nonzeros) == (3, 6, 3, 8)
     loads = summary.loads
     assert (loads.nonzeros.tolist(), loads.warps.tolist(), loads.idle) == ([2, 3], [1, 2], 3)
@@ -36,7 +37,7 @@ def test_spread_deals_out_records():
 
 
 def test_nothing_at_all():
-    summary = statistics([], 0, 12)
+    summary = statistics([], 0, HardwareWarps(12, 12))
     assert (summary.idle_warps, summary.idle_share, summary.largest, summary.imbalance) == (
         0,
         0,

@@ -48,7 +48,7 @@ class Assignment:
     n_blocks, n_rows, nnz : int
         Size of the complete plan and of its matrix.
     worker : str
-        What `warp` numbers: `Strategy.worker`.
+        What `warp` numbers: `Plan.worker`.
     order : {"caller", "kernel"}
         Row order of the matrix that the kernel walks: the caller's, or permuted.
     strategy, graph : str
@@ -143,7 +143,7 @@ def assignment(
         plan.launch.n_blocks,
         plan.walked.n_rows,
         plan.walked.nnz,
-        plan.strategy.worker,
+        plan.worker,
         "caller" if plan.permutation is None else "kernel",
         " ".join([plan.name, *scheme]),
         plan.pattern.name,

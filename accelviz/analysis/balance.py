@@ -1,4 +1,4 @@
-"""Load balance: nonzeros per warp of a workload, reduced to arrays that fit a picture."""
+"""Load balance: steps of the hardware warps of a plan, reduced to arrays that fit a picture."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.arrays import Longs
+from accelviz.partition.hardware_warps import HardwareWarps
 from accelviz.plans import Plan
-from accelviz.workload import Workload, nonzeros_per_warp
+from accelviz.workload import Workload
 
 #: Largest load (nonzeros of the busiest warp) for which histogram bins have width 1.
 SINGLE_BINS = 40
@@ -18,68 +19,96 @@ SINGLE_BINS = 40
 
 @dataclass(frozen=True, eq=False)
 class LoadMap:
-    """Nonzeros of every warp of every block, or of every k-th block of a large launch.
+    """Steps of every hardware warp of every block, or of neighboring blocks of a large launch.
 
-    Blocks are sampled, not averaged: a mean of neighboring blocks would hide load imbalance.
+    A column has one block, or up to ceil(n_blocks / columns) consecutive blocks. Their largest
+    number of steps and their mean are kept, as neither shows load imbalance alone. The explorer's
+    map has the same cells.
 
     Attributes
     ----------
-    load : array of int64, shape (ceil(n_blocks / every), warps_per_block)
-        Nonzeros of each warp of blocks 0, `every`, 2 `every`, ...; 0 for an idle warp.
-    n_blocks : int
-        Number of blocks launched.
-    every : int
-        Sampling distance in blocks; 1 if all blocks are included.
-    worker : str
-        Name of the unit that handles nonzeros: `Strategy.worker`.
+    most : array of int64, shape (columns, warps_per_block)
+        Largest number of steps of a warp in the column's blocks; 0 if the warp is idle in all.
+    mean : array of float64, shape (columns, warps_per_block)
+        Mean number of steps in the column's blocks, idle warps included.
+    blocks : array of int64, shape (columns + 1,)
+        Column `i` has blocks `blocks[i]` to `blocks[i + 1]` - 1.
+    unit : str
+        What a step is: "nonzero", or "step" if workers share a warp or a nonzero takes several.
     """
 
-    load: Longs
-    n_blocks: int
-    every: int
-    worker: str = "warp"
+    most: Longs
+    mean: npt.NDArray[np.float64]
+    blocks: Longs
+    unit: str = "nonzero"
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks launched."""
+        return int(self.blocks[-1])
 
 
 def load_map(
     slices: Iterable[Workload],
     n_blocks: int,
-    warps_per_block: int,
+    hardware: HardwareWarps | int,
     max_columns: int = 1200,
-    *,
-    worker: str = "warp",
 ) -> LoadMap:
-    """Sum a workload by block and warp.
+    """Count the steps of each warp of a workload by block.
+
+    Steps are those of a full column tile, divided by the least number of steps of a nonzero.
 
     Parameters
     ----------
     slices : iterable of Workload
         Consecutive slices of the workload. Each contains complete blocks.
-    n_blocks, warps_per_block : int
-        Launch size.
+    n_blocks : int
+        Number of blocks launched.
+    hardware : HardwareWarps or int
+        Hardware warps of a block, `Plan.hardware`; or their number, if each is a worker.
     max_columns : int
-        Largest number of blocks in the result. If there are more, every k-th block is included.
-    worker : str
-        Name of the unit that handles nonzeros: `Strategy.worker`.
+        Largest number of columns in the result.
     """
-    every = max(1, -(-n_blocks // max_columns))
-    load = np.zeros((-(-n_blocks // every), warps_per_block), dtype=np.int64)
-    for part in slices:
-        if len(part):
-            first = int(part.block[0])
-            loads = nonzeros_per_warp(part, warps_per_block)[-first % every :: every]
-            column = -(-first // every)
-            load[column : column + len(loads)] = loads
-    return LoadMap(load, n_blocks, every, worker)
+    if isinstance(hardware, int):
+        hardware = HardwareWarps(hardware, hardware)
+    columns = min(max_columns, n_blocks)
+    edges = -(-np.arange(columns + 1) * n_blocks // max(columns, 1))
+    most = np.zeros((columns, hardware.warps), dtype=np.int64)
+    sums = np.zeros_like(most)
+    for work in slices:
+        if len(work):
+            steps = hardware.steps_of_nonzeros(hardware.of_workload(work))
+            column = (int(work.block[0]) + np.arange(len(steps))) * columns // n_blocks
+            np.maximum.at(most, column, steps)
+            np.add.at(sums, column, steps)
+    counts = np.maximum(np.diff(edges), 1)
+    return LoadMap(most, sums / counts[:, None], edges, hardware.unit)
 
 
 def plan_load_map(plan: Plan) -> LoadMap:
-    """Sum a plan's workload by block and warp; see `load_map`."""
-    return load_map(
-        plan.workload_slices(),
-        plan.launch.n_blocks,
-        plan.workers_per_block,
-        worker=plan.strategy.worker,
-    )
+    """Count the steps of each warp of a plan's main call by block; see `load_map`.
+
+    Raises
+    ------
+    PartitionError
+        If the plan calls a library, whose work per warp is unknown.
+    """
+    return load_map(plan.workload_slices(), plan.launch.n_blocks, plan.hardware)
+
+
+def block_idle_shares(plan: Plan) -> npt.NDArray[np.float64]:
+    """Return the idle share of each block's warp time, 0 to 1, shape (n_blocks,).
+
+    0 for a block without a nonzero. The plan's idle share is the mean, weighted by warp time.
+    """
+    shares = np.zeros(plan.launch.n_blocks)
+    for work in plan.workload_slices():
+        if len(work):
+            steps, slots = plan.hardware.block_times(plan.hardware.of_workload(work))
+            first = int(work.block[0])
+            busy = np.divide(steps, slots, out=np.ones(len(steps)), where=slots > 0)
+            shares[first : first + len(steps)] = 1 - busy
+    return shares
 
 
 def group_idle_share(degrees: npt.ArrayLike, group: int) -> float:

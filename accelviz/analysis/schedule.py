@@ -245,14 +245,15 @@ def _checked_columns(blocks: pd.DataFrame) -> tuple[int, Longs, Longs, Longs]:
 
 
 def _block_nonzeros(plan: Plan) -> Longs:
-    """Return nonzeros of each block, and of its busiest warp, int64, shape (2, n_blocks)."""
+    """Return nonzeros of each block and steps of its busiest warp, int64, shape (2, n_blocks)."""
     nonzeros = np.zeros((2, plan.launch.n_blocks), dtype=np.int64)
     for part in plan.workload_slices():
         if len(part):
-            per_warp = nonzeros_per_warp(part, plan.workers_per_block)
+            per_worker = nonzeros_per_warp(part, plan.workers_per_block)
+            steps = plan.hardware.steps_of_nonzeros(plan.hardware.of_workload(part))
             first = int(part.block[0])
-            blocks = slice(first, first + len(per_warp))
-            nonzeros[:, blocks] = per_warp.sum(axis=1), per_warp.max(axis=1, initial=0)
+            blocks = slice(first, first + len(steps))
+            nonzeros[:, blocks] = per_worker.sum(axis=1), steps.max(axis=1, initial=0)
     return nonzeros
 
 

@@ -7,7 +7,7 @@ degree histogram alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,9 +18,10 @@ from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError, checked_integer
 from accelviz.immutable import Immutable, taken_over
 from accelviz.ordering import DegreeHistogram, RowDegrees
+from accelviz.partition.hardware_warps import HardwareWarps
 from accelviz.partition.scheme import Scheme
-from accelviz.partition.summary import Loads, PartitionSummary
-from accelviz.workload import Workload, spread
+from accelviz.partition.summary import PartitionSummary, counted, launched
+from accelviz.workload import Workload, nonzeros_per_warp, spread
 
 #: `warp_nzs` and `block_rows` share the 32 bits of `info`, 16 each.
 FIELD_BITS = 16
@@ -380,18 +381,17 @@ class BlockLevel(Scheme):
     warps: int
     most: int
 
-    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
+    def summary(self, rows: RowDegrees, n_cols: int, hardware: HardwareWarps) -> PartitionSummary:
         """Count the blocks of the degree histogram; see `Scheme`."""
         setting, histogram = BlockSetting(self.warps, self.most), rows.histogram
         blocks, fields = _patterns(histogram, setting).distinct_blocks()
         n_blocks, n_rows, per_row = int(blocks.sum()), blocks * fields.rows, fields.warps_per_row
         is_part, shared = fields.degree > setting.deg_bound, per_row > 1
         split_rows = int(histogram.rows[histogram.degrees > setting.deg_bound].sum())
-        return PartitionSummary(
-            blocks=n_blocks,
-            warps=n_blocks * self.warps,
-            slots=int(blocks @ fields.warp_nzs) * self.warps,
-            loads=Loads.of_split_rows(n_rows, fields.row_nzs, fields.warp_nzs),
+        loads = nonzeros_per_warp(fields.workload(0, self.warps), self.warps)
+        return replace(
+            launched(n_blocks, hardware),
+            **counted(loads, hardware, blocks),
             metadata_bytes=INT4_BYTES * n_blocks,
             rows_shared=int(n_rows[shared & ~is_part].sum()) + split_rows * (self.warps > 1),
             rows_cut=split_rows,

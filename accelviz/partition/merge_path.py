@@ -16,8 +16,9 @@ import numpy as np
 
 from accelviz.arrays import Ints, Longs
 from accelviz.ordering import RowDegrees
+from accelviz.partition.hardware_warps import HardwareWarps
 from accelviz.partition.scheme import Scheme
-from accelviz.partition.summary import Loads, PartitionSummary, count_distinct, count_slots
+from accelviz.partition.summary import PartitionSummary, count_distinct, counted_workers, launched
 from accelviz.workload import Workload, spread
 
 
@@ -104,14 +105,13 @@ class MergePath(Scheme):
     items: int
     warps: int
 
-    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
+    def summary(self, rows: RowDegrees, n_cols: int, hardware: HardwareWarps) -> PartitionSummary:
         """Count the shares and the rows that they split; see `Scheme`."""
         items, warps = self.items, self.warps
         shares = -(-(rows.histogram.n_rows + rows.histogram.nnz) // items)
         blocks = -(-shares // warps)
-        summary = PartitionSummary(
-            blocks=blocks,
-            warps=blocks * warps,
+        summary = replace(
+            launched(blocks, hardware),
             metadata_bytes=np.dtype(np.int32).itemsize * (shares + 1),
             shared_atomics=0,
         )
@@ -124,8 +124,7 @@ class MergePath(Scheme):
         row, within_block = first_rows[split_at], split_at % warps != 0
         return replace(
             summary,
-            slots=count_slots(per_warp, warps),
-            loads=Loads.grouped(per_warp),
+            **counted_workers(per_warp, hardware),
             rows_shared=count_distinct(row[within_block]),
             rows_cut=count_distinct(row[~within_block]),
             global_atomics=(row.size + count_distinct(row)) * n_cols,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,9 @@ from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.immutable import taken_over
 from accelviz.ordering import RowDegrees
+from accelviz.partition.hardware_warps import HardwareWarps
 from accelviz.partition.scheme import Scheme
-from accelviz.partition.summary import Loads, PartitionSummary
+from accelviz.partition.summary import PartitionSummary, counted, launched
 from accelviz.store import Stopwatch
 from accelviz.workload import Workload
 
@@ -103,7 +104,7 @@ class Products(Scheme):
     warps: int
     atomics: int
 
-    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
+    def summary(self, rows: RowDegrees, n_cols: int, hardware: HardwareWarps) -> PartitionSummary:
         """Count the workload of `run_workload`; see `Scheme`."""
         run, heads, warps = self.run, self.heads, self.warps
         nnz = rows.histogram.nnz
@@ -112,9 +113,9 @@ class Products(Scheme):
         period = math.lcm(heads // math.gcd(heads, run), warps)
         first_nonzeros = -(-np.arange(period + 1) * run // heads)
         full_periods, last_nzs = divmod(nnz, int(first_nonzeros[-1]))
-        loads = [np.diff(first_nonzeros), np.diff(np.minimum(first_nonzeros, last_nzs))]
-        repeats = np.repeat([full_periods, 1], period)
-        busiest = [int(load.reshape(-1, warps).max(axis=1).sum()) for load in loads]
+        ends = np.concatenate([first_nonzeros, np.minimum(first_nonzeros, last_nzs)])
+        loads = np.diff(ends.reshape(2, -1), axis=1).reshape(-1, warps)
+        repeats = np.repeat([full_periods, 1], period // warps)
         rows_shared = rows_cut = None
         if rows.row_pointers is not None:
             start, stop = rows.row_pointers[:-1], rows.row_pointers[1:]
@@ -127,11 +128,9 @@ class Products(Scheme):
             boundaries = block[1] - block[0]
             rows_cut = int(np.count_nonzero(boundaries))
             rows_shared = int(np.count_nonzero(worker[1] - worker[0] > boundaries))
-        return PartitionSummary(
-            blocks=blocks,
-            warps=blocks * warps,
-            slots=(busiest[0] * full_periods + busiest[1]) * warps,
-            loads=Loads.grouped(np.concatenate(loads), repeats),
+        return replace(
+            launched(blocks, hardware),
+            **counted(loads, hardware, repeats),
             metadata_bytes=0,
             rows_shared=rows_shared,
             rows_cut=rows_cut,

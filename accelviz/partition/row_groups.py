@@ -5,14 +5,16 @@ Consecutive subwarps have consecutive rows. In the workload, a row belongs to it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from accelviz.arrays import Ints, Longs
 from accelviz.ordering import RowDegrees
+from accelviz.partition.hardware_warps import HardwareWarps, in_blocks
 from accelviz.partition.scheme import Scheme
-from accelviz.partition.summary import Loads, PartitionSummary, count_slots
+from accelviz.partition.summary import Loads, PartitionSummary, launched
 from accelviz.workload import Workload, spread
 
 
@@ -60,7 +62,7 @@ class RowGroups(Scheme):
     heads: int
     warps: int
 
-    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
+    def summary(self, rows: RowDegrees, n_cols: int, hardware: HardwareWarps) -> PartitionSummary:
         """Count the workload of `row_group_workload`; see `Scheme`."""
         most, heads, warps = self.most, self.heads, self.warps
         degrees, counts = rows.histogram.degrees, rows.histogram.rows
@@ -72,18 +74,18 @@ class RowGroups(Scheme):
         loads = Loads.grouped(
             np.append(parts.nonzeros, degrees[~is_long]), np.append(parts.warps, counts[~is_long])
         )
-        slots = None
+        known: dict[str, Any] = {"loads": loads}
         if rows.row_pointers is not None:
             degree = np.diff(rows.row_pointers)
             per_subwarp = np.zeros(degree.size * heads, np.int64)
             per_subwarp[::heads] = np.where(degree > most, 0, degree)
-            long_slots = int(counts[is_long] @ part_nzs[is_long]) * warps
-            slots = count_slots(per_subwarp, warps) + long_slots
-        return PartitionSummary(
-            blocks=blocks,
-            warps=blocks * warps,
-            slots=slots,
-            loads=loads,
+            share = part_nzs[is_long, None]
+            of_long = (degrees[is_long, None] - np.arange(warps) * share).clip(0, share)
+            occupancy = hardware.occupancy(of_long, counts[is_long])
+            known |= vars(occupancy + hardware.occupancy(in_blocks(per_subwarp, warps)))
+        return replace(
+            launched(blocks, hardware),
+            **known,
             metadata_bytes=0,
             rows_shared=n_long if warps > 1 else 0,
             rows_cut=0,

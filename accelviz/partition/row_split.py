@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from accelviz.arrays import Longs
 from accelviz.ordering import RowDegrees
+from accelviz.partition.hardware_warps import HardwareWarps, in_blocks
 from accelviz.partition.scheme import Scheme
-from accelviz.partition.summary import Loads, PartitionSummary, count_slots
+from accelviz.partition.summary import Loads, PartitionSummary, counted, counted_loads, launched
 from accelviz.workload import Workload
 
 
@@ -40,22 +42,20 @@ class RowSplit(Scheme):
     warps: int
     atomics: int = 0
 
-    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
+    def summary(self, rows: RowDegrees, n_cols: int, hardware: HardwareWarps) -> PartitionSummary:
         """Count the rows of each warp; see `Scheme`."""
         histogram = rows.histogram
         blocks = -(-histogram.n_rows // (self.rows_per_warp * self.warps))
-        slots = loads = None
+        known: dict[str, Any] = {}
         if rows.row_pointers is not None:
-            first = rows.row_pointers[: -1 : self.rows_per_warp]
-            per_warp = np.diff(np.append(first, histogram.nnz))
-            loads, slots = Loads.grouped(per_warp), count_slots(per_warp, self.warps)
+            degrees = in_blocks(np.diff(rows.row_pointers), self.rows_per_warp * self.warps)
+            degrees = degrees.reshape(-1, self.warps, self.rows_per_warp)
+            known = counted(degrees.sum(axis=2), hardware, longest=degrees.max(axis=2))
         elif self.rows_per_warp == 1:
-            loads = Loads.grouped(histogram.degrees, histogram.rows)
-        return PartitionSummary(
-            blocks=blocks,
-            warps=blocks * self.warps,
-            slots=slots,
-            loads=loads,
+            known = counted_loads(Loads.grouped(histogram.degrees, histogram.rows), hardware)
+        return replace(
+            launched(blocks, hardware),
+            **known,
             metadata_bytes=0,
             rows_shared=0,
             rows_cut=0,

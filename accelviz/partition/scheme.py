@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from accelviz.ordering import RowDegrees
+from accelviz.partition.hardware_warps import HardwareWarps
 from accelviz.partition.summary import PartitionSummary
 
 
@@ -27,7 +28,7 @@ class Scheme(ABC):
     kind: ClassVar[str] = ""
 
     @abstractmethod
-    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
+    def summary(self, rows: RowDegrees, n_cols: int, hardware: HardwareWarps) -> PartitionSummary:
         """Compute the statistics of the partition in closed form.
 
         Parameters
@@ -37,6 +38,8 @@ class Scheme(ABC):
             depend on the order of the rows are None.
         n_cols : int
             Number of columns of X.
+        hardware : HardwareWarps
+            Hardware warps of a block, from `Description.hardware`.
         """
 
 
@@ -46,6 +49,6 @@ class Library(Scheme):
 
     kind = "library"
 
-    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
+    def summary(self, rows: RowDegrees, n_cols: int, hardware: HardwareWarps) -> PartitionSummary:
         """Return a summary without any statistics."""
         return PartitionSummary()

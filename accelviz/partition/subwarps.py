@@ -8,7 +8,7 @@ split rows come first, and the other blocks may be in the order of their rows in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,12 @@ from accelviz.partition.block_level import (
     ceil_div,
     decoded,
 )
+from accelviz.partition.hardware_warps import HardwareWarps
 from accelviz.partition.nonzero_runs import check_numbers
 from accelviz.partition.scheme import Scheme
-from accelviz.partition.summary import Loads, PartitionSummary
+from accelviz.partition.summary import PartitionSummary, counted, launched
 from accelviz.store import Stopwatch
-from accelviz.workload import Workload
+from accelviz.workload import Workload, nonzeros_per_warp
 
 #: Names of the words of a block's int4. A bar separates the names of two 16-bit halves.
 WORDS = ("degree", "first place", "first nonzero", "nonzeros of a group | rows, or the part")
@@ -174,28 +175,19 @@ class Subwarps(Scheme):
     tiles: int | None
     in_place: int
 
-    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
+    def summary(self, rows: RowDegrees, n_cols: int, hardware: HardwareWarps) -> PartitionSummary:
         """Count the blocks of `subwarp_blocks`; see `Scheme`."""
         histogram, warps = rows.histogram, self.warps
         setting = BlockSetting(warps, self.most)
         blocks, fields = _patterns(histogram, setting, self.short).distinct_blocks()
-        n_rows, row_nzs, full_nzs = fields.rows, fields.row_nzs, fields.warp_nzs
-        per_row = fields.warps_per_row
-        shared, is_part = per_row > 1, fields.degree > setting.deg_bound
-        # A shared row has full subwarps and a last one. Otherwise some subwarps have a row more.
-        last_nzs = row_nzs - (per_row - 1) * full_nzs
-        turns, longer = np.divmod(n_rows, warps)
-        loads = np.where(shared, (full_nzs, last_nzs), (turns * row_nzs, (turns + 1) * row_nzs))
-        subwarps = np.where(shared, (n_rows * (per_row - 1), n_rows), (warps - longer, longer))
-        busiest = np.where(shared, full_nzs, (turns + (longer > 0)) * row_nzs)
+        shared, is_part = fields.warps_per_row > 1, fields.degree > setting.deg_bound
         n_blocks, n_parts = int(blocks.sum()), int(blocks[is_part].sum())
         split_rows = int(histogram.rows[histogram.degrees > setting.deg_bound].sum())
-        shared_rows = int((blocks * n_rows)[shared & ~is_part].sum())
-        return PartitionSummary(
-            blocks=n_blocks,
-            warps=n_blocks * warps,
-            slots=int(blocks @ busiest) * warps,
-            loads=Loads.grouped(loads.ravel(), (blocks * subwarps).ravel()),
+        shared_rows = int((blocks * fields.rows)[shared & ~is_part].sum())
+        loads = nonzeros_per_warp(fields.workload(0, warps), warps)
+        return replace(
+            launched(n_blocks, hardware),
+            **counted(loads, hardware, blocks),
             metadata_bytes=INT4_BYTES * n_blocks,
             rows_shared=shared_rows + split_rows * (warps > 1),
             rows_cut=split_rows,

@@ -7,15 +7,16 @@ workload table counts a group as a warp. `groups` is the number of groups per bl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from accelviz.arrays import Longs
 from accelviz.ordering import RowDegrees
+from accelviz.partition.hardware_warps import HardwareWarps
 from accelviz.partition.row_split import row_workload
 from accelviz.partition.scheme import Scheme
-from accelviz.partition.summary import Loads, PartitionSummary
+from accelviz.partition.summary import PartitionSummary, counted, launched
 from accelviz.workload import Workload, spread
 
 
@@ -46,18 +47,14 @@ class Vertex(Scheme):
     kind = "vertex"
     warps: int
 
-    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
+    def summary(self, rows: RowDegrees, n_cols: int, hardware: HardwareWarps) -> PartitionSummary:
         """Count the workload of `vertex_workload`; see `Scheme`."""
         histogram, groups = rows.histogram, self.warps
-        # Per row, `longer` groups have `turns` + 1 nonzeros, the others `turns`.
-        turns, longer = np.divmod(histogram.degrees, groups)
-        nonzeros = np.concatenate([turns, turns + 1])
-        warps = np.concatenate([histogram.rows * (groups - longer), histogram.rows * longer])
-        return PartitionSummary(
-            blocks=histogram.n_rows,
-            warps=histogram.n_rows * groups,
-            slots=int(histogram.rows @ (turns + (longer > 0))) * groups,
-            loads=Loads.grouped(nonzeros, warps),
+        # Group g has nonzeros g, g + groups, ... of its row.
+        loads = -((np.arange(groups) - histogram.degrees[:, None]) // groups)
+        return replace(
+            launched(histogram.n_rows, hardware),
+            **counted(loads, hardware, histogram.rows),
             metadata_bytes=0,
             rows_shared=int(histogram.rows[histogram.degrees > 1].sum()) if groups > 1 else 0,
             rows_cut=0,

@@ -15,10 +15,18 @@ from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError
 from accelviz.ordering import RowDegrees
 from accelviz.partition.block_level import WORD_LIMIT, BlockSetting, ceil_div
+from accelviz.partition.hardware_warps import HardwareWarps
 from accelviz.partition.metadata import MetadataRecord, word_records
 from accelviz.partition.neighbor_groups import neighbor_groups, warp_memory
 from accelviz.partition.scheme import Scheme
-from accelviz.partition.summary import Loads, PartitionSummary, count_distinct, count_slots
+from accelviz.partition.summary import (
+    Loads,
+    PartitionSummary,
+    count_distinct,
+    counted_loads,
+    counted_workers,
+    launched,
+)
 from accelviz.workload import Workload
 
 
@@ -102,17 +110,17 @@ class Runs(Scheme):
     most: int
     line_bytes: int
 
-    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
+    def summary(self, rows: RowDegrees, n_cols: int, hardware: HardwareWarps) -> PartitionSummary:
         """Count runs and the rows that they share; see `Scheme`."""
         most, warps = self.most, self.warps
         histogram = rows.histogram
         degrees, n_rows = histogram.degrees, histogram.rows
         n_runs = int(n_rows @ ceil_div(degrees, most))
         blocks = -(-n_runs // warps)
-        summary = PartitionSummary(
-            blocks=blocks,
-            warps=blocks * warps,
-            loads=Loads.of_split_rows(n_rows, degrees, np.full_like(degrees, most)),
+        loads = Loads.of_split_rows(n_rows, degrees, np.full_like(degrees, most))
+        summary = replace(
+            launched(blocks, hardware),
+            **counted_loads(loads, hardware),
             metadata_bytes=self.line_bytes * n_runs,
         )
         if rows.row_pointers is None:
@@ -121,7 +129,7 @@ class Runs(Scheme):
         memory = warp_memory(runs.rows, warps)
         return replace(
             summary,
-            slots=count_slots(np.diff(runs.pointers), warps),
+            **counted_workers(np.diff(runs.pointers), hardware),
             rows_shared=count_distinct(runs.rows[memory.shared]),
             rows_cut=count_distinct(runs.rows[memory.cut]),
             shared_atomics=int(memory.shared.sum()) * n_cols,

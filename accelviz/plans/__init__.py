@@ -1,6 +1,6 @@
 """The contracts: what an operation, a strategy and a plan are."""
 
-from accelviz.plans.description import Description, LaneColumns
+from accelviz.plans.description import Description, LaneColumns, WorkerLanes
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig, LibraryCall
 from accelviz.plans.operation import Operand, Operation
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Widths
@@ -24,5 +24,6 @@ __all__ = [
     "Settings",
     "Strategy",
     "Widths",
+    "WorkerLanes",
     "setting",
 ]

@@ -4,30 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from accelviz.ordering import RowDegrees
+from accelviz.partition.hardware_warps import HardwareWarps, LaneColumns, WorkerLanes
 from accelviz.partition.scheme import Scheme
-
-
-@dataclass(frozen=True)
-class LaneColumns:
-    """How the lanes of a worker cover the columns of a gathered row, such as a row of X.
-
-    In iteration t = 0, 1, ... lane `l` reads columns `(t * lanes + l) * vector` to
-    `(t * lanes + l + 1) * vector - 1` of its block's column tile, up to the end of the tile.
-
-    Attributes
-    ----------
-    lanes : int
-        Number of lanes that share one row. More than 32 are several hardware warps; with 1, each
-        lane of a warp has its own rows.
-    vector : int
-        Number of neighboring columns that a lane reads with one load.
-    tile : int
-        Number of columns of a column tile. Blocks along the grid's y have consecutive tiles.
-    """
-
-    lanes: int
-    vector: int
-    tile: int
+from accelviz.partition.summary import PartitionSummary
 
 
 @dataclass(frozen=True)
@@ -40,7 +20,22 @@ class Description:
         Partition scheme, with a closed form of its statistics. None if it depends on the graph.
     lanes : LaneColumns, optional
         Columns of a gathered row that a lane reads. None if unknown; a trace shows them.
+    workers : WorkerLanes, optional
+        Lanes of a block's workers. None if the workers are warps, or combined warps of as many
+        lanes as `lanes` has.
     """
 
     scheme: Scheme | None = None
     lanes: LaneColumns | None = None
+    workers: WorkerLanes | None = None
+
+    def hardware(self, workers: int, n_cols: int) -> HardwareWarps:
+        """Return the hardware warps of a block of `workers` workers."""
+        return HardwareWarps.of(workers, self.workers, self.lanes, n_cols)
+
+    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary | None:
+        """Return the scheme's statistics; None if there is no scheme."""
+        if self.scheme is None:
+            return None
+        hardware = self.hardware(getattr(self.scheme, "warps", 0), n_cols)
+        return self.scheme.summary(rows, n_cols, hardware)

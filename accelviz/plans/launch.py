@@ -11,8 +11,8 @@ import numpy as np
 from accelviz import files
 from accelviz.errors import KernelError, PartitionError, checked_integer
 from accelviz.immutable import Immutable
+from accelviz.partition.hardware_warps import WARP_SIZE as WARP_SIZE
 
-WARP_SIZE = 32
 #: Largest number of warps in a block.
 MOST_BLOCK_WARPS = 32
 #: Shared memory of a block that needs no opt-in on any CUDA GPU, in bytes.

@@ -18,8 +18,10 @@ from accelviz import markup
 from accelviz.errors import PartitionError
 from accelviz.graph import Pattern
 from accelviz.immutable import Immutable, taken_over
-from accelviz.ordering import Permutation
+from accelviz.ordering import DegreeHistogram, Permutation, RowDegrees
+from accelviz.partition.hardware_warps import WARP_SIZE, HardwareWarps, WorkerLanes
 from accelviz.partition.summary import BARS_TITLE, PartitionSummary, statistics
+from accelviz.plans.description import Description
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig, LibraryCall
 from accelviz.plans.operation import Operation
 from accelviz.plans.settings import Settings
@@ -188,6 +190,12 @@ class Plan(Immutable):
         return self.layout.metadata
 
     @property
+    def worker(self) -> str:
+        """Unit of the workload: "combined warp" for several hardware warps, else the strategy's."""
+        combined = self.strategy.worker == "warp" and self.hardware.spacing > WARP_SIZE
+        return "combined warp" if combined else self.strategy.worker
+
+    @property
     def workers_per_block(self) -> int:
         """Workers of a block in the workload."""
         return self.layout.workers_per_block or self.launch.warps_per_block
@@ -331,9 +339,24 @@ class Plan(Immutable):
         return Store()
 
     @cached_property
+    def hardware(self) -> HardwareWarps:
+        """Hardware warps of a block of the main call, and the workers that each executes."""
+        workers, warps = self.workers_per_block, self.launch.warps_per_block
+        pointers = self.walked.row_pointers
+        rows = RowDegrees(DegreeHistogram.of(pointers), pointers)
+        settings, description = self.provenance.settings, None
+        if isinstance(settings, self.strategy.Settings):
+            description = self.strategy.describe(settings, rows, self.widths)
+        description = description or Description()
+        placed = description.workers
+        if placed is None and workers != warps:  # workers share the block's lanes evenly
+            placed = WorkerLanes(warps * WARP_SIZE // workers, warps)
+        return HardwareWarps.of(workers, placed, description.lanes, self.n_cols)
+
+    @cached_property
     def statistics(self) -> PartitionSummary:
         """Blocks, warps, idle share and balance, counted from the workload."""
-        summary = statistics(self.workload_slices(), self.launch.n_blocks, self.workers_per_block)
+        summary = statistics(self.workload_slices(), self.launch.n_blocks, self.hardware)
         return replace(summary, metadata_bytes=self.metadata_bytes)
 
     def check(self) -> None:
@@ -393,7 +416,7 @@ class Plan(Immutable):
             facts.append(("launch", grid + f", for each of {tiles:,} column tiles" * (tiles > 1)))
         on_host = isinstance(pattern.row_pointers, np.ndarray)
         if on_host and self.has_workload and pattern.nnz <= _MOST_COUNTED:
-            facts += self.statistics.facts(self.strategy.worker)[1:]  # without the blocks
+            facts += self.statistics.facts(self.worker)[1:]  # without the blocks
             bars = self.statistics.bars()
-        title = BARS_TITLE.replace("warps", f"{self.strategy.worker}s")
+        title = BARS_TITLE.replace("warps", f"{self.worker}s")
         return markup.summary(self.name, sentence, facts, bars, title)

@@ -1,8 +1,8 @@
-"""Pictures of load balance: nonzeros per warp as bars of a block, heat maps and histograms.
+"""Pictures of load balance: bars of a block's workers, heat maps of warps, and histograms.
 
-The load of a warp is its number of nonzeros. An idle warp has none. Where a strategy has another
-worker (the unit of threads that a workload counts, such as a subwarp), the loads are those of the
-workers.
+A worker is the unit of threads whose nonzeros a workload counts: a warp, a combined warp or a part
+of a warp such as a subwarp. Bars and histograms show nonzeros of workers; heat maps and idle shares
+are those of the hardware's warps.
 """
 
 from __future__ import annotations
@@ -57,9 +57,10 @@ def block_close_ups(
     *,
     warps_per_block: int,
     titles: Sequence[str] = (),
+    worker: str = "warp",
     axes: list[Axes] | None = None,
 ) -> list[Axes]:
-    """Draw blocks side by side: one bar per warp, with one segment per row.
+    """Draw blocks side by side: one bar per worker, with one segment per row.
 
     The length of a segment is the number of nonzeros, on the same scale for all blocks. Two colours
     alternate from row to row.
@@ -69,9 +70,11 @@ def block_close_ups(
     works : sequence of Workload
         Workloads of single blocks, from `plan.workload(block, block + 1)`.
     warps_per_block : int
-        Number of launched warps per block, including idle warps.
+        Number of workers per block, including idle ones: `plan.workers_per_block`.
     titles : sequence of str, optional
         Titles of the blocks; the default is their numbers.
+    worker : str
+        Name of a worker: `plan.worker`.
     """
     size = (2.4 * len(works) + 0.6, 1.7 + 0.16 * warps_per_block)
     panels = axes or draw.new_panels(size, 1, len(works))
@@ -91,21 +94,22 @@ def block_close_ups(
         block = work.block[0] if len(work) else ""
         ax.set_title(titles[i] if titles else f"block {block}", fontsize=8.5)
         draw.count_ticks(ax.xaxis, most=4)
-        draw.finish(ax, f"Block {block}: {busy.size} of {warps_per_block} warps have nonzeros.")
+        draw.finish(ax, f"Block {block}: {busy.size} of {warps_per_block} {worker}s have nonzeros.")
     if panels:
-        panels[0].set_ylabel("warp")
+        panels[0].set_ylabel(worker)
     return panels
 
 
 def load_maps(
     maps: Plan | Mapping[str, Plan | LoadMap], *, axes: list[Axes] | None = None
 ) -> list[Axes]:
-    """Draw the loads of all warps as heat maps, one above the other.
+    """Draw the steps of all hardware warps as heat maps, one above the other.
 
-    A block is a column, a warp is a line, and idle warps are light grey. The maps share the axis of
-    blocks unless one map would be narrower than an eighth of the widest; then each has its own axis
-    and the axis label of the lowest map says so. A map of sampled blocks states the sampling
-    distance.
+    A block is a column, a warp is a line, and idle warps are light grey. If there are more blocks
+    than columns, a column has several: the upper half of a cell shows the largest number of steps
+    among them and the lower half their mean. The maps share the axis of blocks unless one map would
+    be narrower than an eighth of the widest; then each has its own axis and the axis label of the
+    lowest map says so.
 
     Parameters
     ----------
@@ -126,20 +130,22 @@ def load_maps(
         if isinstance(plan, LoadMap):
             loads[title] = plan
         else:
-            idle = f"{plan.statistics.idle_share:.1%} of warp time idle or waiting"
+            idle = f"{plan.statistics.idle_share:.1%} of warp time idle"
             loads[f"{title}: {idle}"] = plan_load_map(plan)
     panels = axes or draw.new_panels((10, 0.4 + 1.8 * len(loads)), len(loads), 1)
-    largest = max(float(load.load.max(initial=1)) for load in loads.values())
+    largest = max(float(load.most.max(initial=1)) for load in loads.values())
     blocks = [load.n_blocks for load in loads.values()]
     widest = max(blocks) or 1
     separate = min(filter(None, blocks), default=1) * _MAX_WIDTH_RATIO < widest
     norm = LogNorm(1, max(largest, 2))
     colours = colormaps["viridis_r"].with_extremes(bad=IDLE)
     for ax, (title, load) in zip(panels, loads.items(), strict=True):
-        columns, warps = load.load.shape
+        columns, warps = load.most.shape
         if columns:
-            extent = (-0.5, columns * load.every - 0.5, warps - 0.5, -0.5)
-            draw.cells(ax, np.ma.masked_equal(load.load.T, 0), colours, norm, extent=extent)
+            extent = (-0.5, load.n_blocks - 0.5, warps - 0.5, -0.5)
+            halves = np.stack([load.most, load.mean], axis=2).reshape(columns, -1)
+            shown = np.ma.masked_equal(halves.T, 0)
+            draw.cells(ax, shown.clip(min=1), colours, norm, extent=extent)
             draw.count_ticks(ax.yaxis, most=4)
         else:
             ax.set_yticks([])
@@ -148,15 +154,16 @@ def load_maps(
             middle = (load.n_blocks + widest) / 2
             draw.write_centred(ax, middle, (warps - 1) / 2, "no block", "white", 8, color=GREY)
         draw.count_ticks(ax.xaxis, most=7)
-        ax.set_ylabel(load.worker.replace(" ", "\n"))
+        ax.set_ylabel("warp")
         ax.set_title(title, loc="left", fontsize=9.5)
-        add_alt(ax, f"{title}: the nonzeros of each {load.worker} of {load.n_blocks:,} blocks.")
-        if load.every > 1:
+        add_alt(ax, f"{title}: the {load.unit}s of each warp of {load.n_blocks:,} blocks.")
+        if load.n_blocks > columns:
             look: Look = {"ha": "right", "fontsize": 8, "color": GREY, "transform": ax.transAxes}
-            ax.text(1, 1.02, f"one block of {load.every:,} is shown", **look)
+            together = f"up to {-(-load.n_blocks // columns):,} blocks a column"
+            ax.text(1, 1.02, f"{together}: most above, mean below", **look)
     panels[-1].set_xlabel("block" + " (each picture as wide as its own blocks)" * separate)
-    workers = " or ".join(dict.fromkeys(load.worker for load in loads.values()))
-    label = f"nonzeros of the {workers}\n(grey: idle)"
+    units = " or ".join(dict.fromkeys(f"{load.unit}s" for load in loads.values()))
+    label = f"{units} of the warp\n(grey: idle)"
     draw.colour_bar(panels, ScalarMappable(norm, colours), label, format=PLAIN)
     return panels
 
@@ -166,8 +173,8 @@ def warp_loads(plans: Plan | Mapping[str, Plan]) -> list[Axes]:
 
     Idle warps have a separate grey bar. The bins are those of `analysis.balance.load_bins`: two per
     doubling if a warp has more than `SINGLE_BINS` nonzeros. The axis of the number of warps is
-    logarithmic if bar heights span more than a factor of 50. A strip above each panel is the share
-    of idle time.
+    logarithmic if bar heights span more than a factor of 50. A strip above each panel is the idle
+    share of the hardware's warps.
 
     Parameters
     ----------
@@ -196,10 +203,10 @@ def warp_loads(plans: Plan | Mapping[str, Plan]) -> list[Axes]:
         if loads[name].warps.size:
             _draw_time_strip(ax, plan.statistics.idle_share, colours[name])
         _write_titles(ax, name, plan, loads[name])
-        ax.set_ylabel(f"{plan.strategy.worker}s")
+        ax.set_ylabel(f"{plan.worker}s")
         tidy(ax)
     widths = "" if uppers.size == uppers[-1] else ", two bins to each doubling"
-    workers = " or ".join(dict.fromkeys(plan.strategy.worker for plan in plans.values()))
+    workers = " or ".join(dict.fromkeys(plan.worker for plan in plans.values()))
     panels[-1].set_xlabel(f"nonzeros of a {workers}{widths}")
     return panels
 
@@ -255,7 +262,7 @@ def _draw_histogram(ax: Axes, loads: Loads, uppers: np.ndarray, colour: str) -> 
 
 def _draw_time_strip(ax: Axes, idle_share: float, colour: str) -> None:
     busy = 1 - idle_share
-    parts = ((0.0, busy, colour, "working"), (busy, idle_share, IDLE, "idle or waiting"))
+    parts = ((0.0, busy, colour, "working"), (busy, idle_share, IDLE, "idle"))
     for begin, width, fill, text in parts:
         look: Look = {"facecolor": fill, "edgecolor": "none", "label": text, "clip_on": False}
         ax.add_patch(Rectangle((begin, 1.03), width, 0.13, transform=ax.transAxes, **look))
@@ -265,17 +272,17 @@ def _draw_time_strip(ax: Axes, idle_share: float, colour: str) -> None:
 
 def _write_titles(ax: Axes, name: str, plan: Plan, loads: Loads) -> None:
     """Write the idle share of a strategy's warp time and its launch size above a panel."""
-    summary, worker, busiest = plan.statistics, plan.strategy.worker, ""
+    summary, worker, busiest = plan.statistics, plan.worker, ""
     idle, pad = f"no {worker} has a nonzero", 6
     if loads.warps.size:
         share, pad = summary.idle_share, 21
         digits = 0 if share >= 0.0995 or not share else 1  # 0.0995 rounds to 10 %
-        idle = f"{share:.{digits}%} of {worker} time is idle or waiting"
+        idle = f"{share:.{digits}%} of warp time is idle"
         largest = int(loads.nonzeros[-1])
         times = f"{largest / loads.mean:,.1f} times the mean of those with work"
         busiest = f"; the busiest {worker} has {largest:,} nonzeros, {times}"
     blocks = draw.pluralize(plan.launch.n_blocks, "block")
-    launched = f"{summary.warps:,} {worker}s in {blocks}, {loads.idle or 0:,} idle"
+    launched = f"{summary.workers:,} {worker}s in {blocks}, {loads.idle or 0:,} idle"
     draw.write_heading(ax, f"{name}: {idle}", pad=pad)
     ax.set_title(launched, loc="right", fontsize=9, color=GREY, pad=pad)
     add_alt(ax, f"{name}: {idle}; {launched}{busiest}.")

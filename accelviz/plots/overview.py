@@ -52,11 +52,12 @@ def overview(plan: Plan, warp_level: Plan, schemes: pd.DataFrame, *, timed_on: s
     panel_titles = {
         left: f"Degrees: half of the rows have at most {median:.0f}\n"
         f"nonzeros, the longest has {degrees.largest:,}",
-        middle: "A block takes rows of equal degree; warps of one long row are alike, spare ones "
-        "idle.\nColours separate rows. Its int4: (degree, first place, first nonzero, nonzeros a "
+        middle: f"A block takes rows of equal degree; {plan.worker}s of one long row are alike."
+        "\nColours separate rows. Its int4: (degree, first place, first nonzero, nonzeros a "
         "warp | rows)",
-        lower: "The work of every warp, and how much warp time is spent waiting for the busiest",
-        last: f"Waiting is not time: {timed_on}",
+        lower: "The work of every hardware warp, and the share of warp time that is idle until the "
+        "busiest of a block ends",
+        last: f"An idle share is not a time: {timed_on}",
     }
     for number, (panel, text) in enumerate(panel_titles.items(), 1):
         indented = text.replace("\n", "\n     ")
@@ -66,7 +67,11 @@ def overview(plan: Plan, warp_level: Plan, schemes: pd.DataFrame, *, timed_on: s
     if blocks := _example_blocks(plan):
         axes = list(middle.subplots(1, len(blocks), squeeze=False)[0])
         block_close_ups(
-            [*blocks.values()], warps_per_block=plan.workers_per_block, titles=[*blocks], axes=axes
+            [*blocks.values()],
+            warps_per_block=plan.workers_per_block,
+            titles=[*blocks],
+            worker=plan.worker,
+            axes=axes,
         )
     plans = {
         "the warp-level partition of rows in the caller's order": warp_level,
@@ -118,7 +123,7 @@ def _draw_schemes(panel: SubFigure, schemes: pd.DataFrame) -> None:
     bars = idle_ax.barh(lines, schemes["waiting"].fillna(0), height=0.6, color=colours)
     texts = schemes["waiting"].map("{:.0f}%".format, na_action="ignore").fillna("not known")
     idle_ax.bar_label(bars, texts, padding=3, fontsize=9)
-    idle_ax.set(xlabel="warp time spent waiting, %", xlim=(0, 112))
+    idle_ax.set(xlabel="warp time idle, %", xlim=(0, 112))
     idle_ax.set_yticks(lines, schemes.index)
     idle_ax.set_ylim(len(schemes) - 0.4, -0.6)
     time_ax.scatter(schemes["microseconds"], lines, s=64, c=colours)

@@ -30,7 +30,7 @@ _STATISTICS = {
 }
 #: Statistics whose axis label differs from their name.
 _AXIS_LABELS = {
-    "idle_share": "idle share: warp time spent idle\nor waiting for the block's busiest warp",
+    "idle_share": "idle share: warp time idle until\nthe block's busiest warp ends",
     "imbalance": "imbalance: nonzeros of the busiest warp\nover the mean of warps with work",
 }
 

@@ -7,6 +7,7 @@ section 5.4). Without that gradient, a backward pass is a forward kernel on the 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -24,7 +25,7 @@ from accelviz.partition.nonzero_runs import (
 )
 from accelviz.partition.row_split import RowSplit
 from accelviz.partition.thread_groups import Vertex, thread_groups, vertex_workload
-from accelviz.plans import Description, LaneColumns, Settings, Strategy, Widths
+from accelviz.plans import Description, LaneColumns, Settings, Strategy, Widths, WorkerLanes
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance
 from accelviz.strategies.blocks import block_threads_setting
@@ -156,7 +157,8 @@ class _ThreadGroups(Strategy):
         heads = widths.get("heads", 1)
         lanes = LaneColumns(min(n_cols, settings.block_size), 1, n_cols)
         scheme = Products(1, heads, groups, atomics=heads) if self.edges else Vertex(groups)
-        return Description(scheme, lanes if self.operation is SPMM else None)
+        workers = WorkerLanes(lanes.lanes, settings.block_size // WARP_SIZE)
+        return Description(scheme, lanes if self.operation is SPMM else None, workers)
 
 
 class FuseGnnGas(_ThreadGroups):
@@ -205,7 +207,7 @@ class NeuGraph(FuseGnnGar):
 
     def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
         """Describe a row split with one row per block."""
-        return Description(RowSplit(1, 1), super().describe(settings, rows, widths).lanes)
+        return replace(super().describe(settings, rows, widths), scheme=RowSplit(1, 1))
 
 
 class FuseGnnGasGradient(_ThreadGroups):
@@ -290,4 +292,5 @@ class UnfusedGas(Strategy):
         """
         n_cols, block_size = widths["n_cols"], settings.block_size
         scheme = Products(run=1, heads=n_cols, warps=block_size, atomics=0)
-        return Description(scheme, None if block_size % n_cols else LaneColumns(n_cols, 1, n_cols))
+        lanes = None if block_size % n_cols else LaneColumns(n_cols, 1, n_cols)
+        return Description(scheme, lanes, WorkerLanes(1, block_size // WARP_SIZE, n_cols))

@@ -23,7 +23,7 @@ from accelviz.partition.subwarps import (
     subwarp_partition,
     subwarp_workload,
 )
-from accelviz.plans import Layout, Settings, setting
+from accelviz.plans import Layout, Settings, WorkerLanes, setting
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.storage import STORAGE_BYTES
 from accelviz.strategies.blocks import prepare_once
@@ -244,6 +244,11 @@ class Blocks:
         """Threads per block, rounded up to whole warps."""
         threads = self.subwarps.max_block_warps * self.heads_together * self.lanes.lanes
         return -(-threads // WARP_SIZE) * WARP_SIZE
+
+    @property
+    def workers(self) -> WorkerLanes:
+        """Lanes of the subwarps, for `Description`."""
+        return WorkerLanes(self.heads_together * self.lanes.lanes, self.threads // WARP_SIZE)
 
     @property
     def block_nonzeros(self) -> int:

@@ -19,7 +19,15 @@ from accelviz.immutable import Immutable, taken_over
 from accelviz.ordering import RowDegrees
 from accelviz.partition.row_split import RowSplit, row_workload
 from accelviz.partition.windows import row_windows, window_tiles
-from accelviz.plans import Description, LaneColumns, Settings, Strategy, Widths, setting
+from accelviz.plans import (
+    Description,
+    LaneColumns,
+    Settings,
+    Strategy,
+    Widths,
+    WorkerLanes,
+    setting,
+)
 from accelviz.plans.fragments import TF32_CAPABILITY
 from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance
@@ -91,6 +99,10 @@ def window_warps(graph: Graph | RowDegrees, most: int) -> int:
     return min(max(1, graph.nnz // windows // WARP_SIZE), most)
 
 
+def _whole_block(settings: Any) -> WorkerLanes:
+    return WorkerLanes(settings.block_warps * WARP_SIZE, settings.block_warps)
+
+
 class _Windows(Strategy):
     """Base class: one window of 16 rows per block. `tile_columns` is the width of a tile of A."""
 
@@ -137,7 +149,7 @@ class _Windows(Strategy):
 
     def describe(self, settings: Any, rows: RowDegrees, widths: Widths) -> Description:
         """Describe a row split with 16 rows per block; a block's warps count as one worker."""
-        return Description(RowSplit(WINDOW_ROWS, 1))
+        return Description(RowSplit(WINDOW_ROWS, 1), workers=_whole_block(settings))
 
 
 class SpmmSettings(Settings):
@@ -188,7 +200,8 @@ class TcGnnSpmm(_Windows):
     def describe(self, settings: SpmmSettings, rows: RowDegrees, widths: Widths) -> Description:
         """Describe the row split; 16 lanes load 16 neighboring columns of a row of X."""
         _, tiles = x_tiles(widths["n_cols"], settings.block_warps)
-        return Description(RowSplit(WINDOW_ROWS, 1), LaneColumns(X_COLUMNS, 1, tiles * X_COLUMNS))
+        lanes = LaneColumns(X_COLUMNS, 1, tiles * X_COLUMNS)
+        return Description(RowSplit(WINDOW_ROWS, 1), lanes, _whole_block(settings))
 
 
 def x_tiles(n_cols: int, warps: int) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from accelviz.errors import AccelvizError, ArgumentError
 from accelviz.graph import Graph
@@ -53,6 +54,8 @@ def times_content(graph: Graph, operation: Operation) -> dict[str, Any]:
     if len(times):
         dates = " to ".join(sorted({times["date"].min(), times["date"].max()}))
         where = f"{', '.join(times['hardware'].unique())}, {dates}"
+    run, runs = pd.factorize(times["run"])
+    first = [int(np.argmax(run == i)) for i in range(len(runs))]
     return {
         "where": where,
         "graphs": [] if where else recorded_graphs(operation),
@@ -60,6 +63,16 @@ def times_content(graph: Graph, operation: Operation) -> dict[str, Any]:
         "columns": times["columns"].tolist(),
         "setting": times["setting"].tolist(),
         "median": times["median_us"].round(3).tolist(),
+        "low": times["quartile1_us"].round(3).tolist(),
+        "high": times["quartile3_us"].round(3).tolist(),
+        "run": run.tolist(),
+        "runs": [
+            {
+                "where": "{hardware}, {date}".format(**times.iloc[i][["hardware", "date"]]),
+                "launch": round(float(times["launch_us"].iloc[i]), 3),
+            }
+            for i in first
+        ],
         "limit": times["gather_limit_us"].round(3).tolist(),
     }
 
@@ -195,6 +208,12 @@ def listed_content(
     content |= {
         "blocks": plan.launch.n_blocks,
         "warps": plan.workers_per_block,
+        "workers": {
+            "spacing": plan.hardware.spacing,
+            "block_warps": plan.hardware.warps,
+            "lanes": plan.hardware.lanes,
+        },
+        "columns": plan.hardware.columns and vars(plan.hardware.columns),
         "order": None if plan.permutation is None else plan.permutation.order,
         "bounds": np.searchsorted(work.block, np.arange(plan.launch.n_blocks + 1)),
         "warp": work.warp,

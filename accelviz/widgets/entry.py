@@ -181,7 +181,7 @@ def predict(
     >>> import accelviz
     >>> plan = accelviz.plan("cora", "accel_gcn", n_cols=64)
     >>> question = predict(
-    ...     "Which share of warp time is spent waiting?",
+    ...     "Which share of warp time is idle?",
     ...     100 * plan.statistics.idle_share,
     ...     unit="%",
     ...     within=1.2,

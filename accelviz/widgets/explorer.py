@@ -329,15 +329,15 @@ class Explorer:
     def fallback(self) -> str:
         """Return HTML with the key numbers, for readers whose browser runs no scripts."""
         graph = self.graph(self.settings["graph"])
-        waiting = []
+        idle = []
         for strategy, parameters in self._sides(self.settings).values():
             share = summary(strategy, graph, self.settings["nCols"], parameters).idle_share
             percentage = "not known" if np.isnan(share) else f"{share:.1%}"
             label = [strategy.name, *(f"{name}={value}" for name, value in parameters.items())]
-            waiting.append(f"{escape(' '.join(label))}: {percentage}")
+            idle.append(f"{escape(' '.join(label))}: {percentage}")
         return (
             f"<p><b>{escape(graph.name)}</b>, {graph.n_rows:,} rows, {graph.nnz:,} nonzeros. "
-            f"Warp time spent waiting: {', '.join(waiting)}.</p>"
+            f"Warp time idle: {', '.join(idle)}.</p>"
             "<p>Here is a panel to explore this; it needs scripts (in JupyterLab, a notebook that "
             "you trust).</p>"
         )

@@ -22,7 +22,7 @@ STATISTICS = {
     "warps": "launched warps",
     "busy_warps": "warps with work",
     "idle_warps": "share of idle warps",
-    "idle_share": "share of time waiting",
+    "idle_share": "share of warp time idle",
     "warp_nzs_mean": "mean nonzeros of a warp",
     "largest": "nonzeros of the busiest",
     "imbalance": "busiest over mean",

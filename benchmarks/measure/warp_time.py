@@ -34,11 +34,13 @@ def compared(rows: pd.DataFrame) -> list[dict[str, object]]:
     """Compare one graph's settings, one row per column count."""
     name = rows["graph"].iloc[0]
     graph = load_graph(name.removesuffix("-twin").lower())
-    swept = accelviz.sweep(graph, **{key: sorted(set(rows[key])) for key in SETTING})
+    settings = {key: sorted(set(rows[key])) for key in SETTING}
+    swept = accelviz.sweep(graph, n_cols=sorted(set(rows["columns"])), **settings)
     swept["slots"] = graph.nnz / (1 - swept["idle_share"])
     lines = []
     for columns, measured in rows.groupby("columns"):
-        both = measured.merge(swept[[*SETTING, "slots", "idle_share"]], on=SETTING)
+        counted = swept[swept["n_cols"] == columns]
+        both = measured.merge(counted[[*SETTING, "slots", "idle_share"]], on=SETTING)
         published = both.query(f"{SETTING[0]} == {MAX_BLOCK_WARPS}").set_index(SETTING[1])
         default = published.loc[MAX_WARP_NZS]
         time, predicted = both["median_us"], both["slots"] / default["slots"]

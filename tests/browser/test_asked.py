@@ -128,7 +128,7 @@ def test_predictions_take_keys_and_hide_the_answer_until_then(opened):
 
 def test_a_question_is_locked_until_it_may_be_seen(opened):
     asked = ask("cora", "idle_share", guesses=2, max_block_warps=[2, 4, 12], max_warp_nzs=[8, 32],
-                explanation="Because of <this>.")  # fmt: skip
+                n_cols=32, explanation="Because of <this>.")  # fmt: skip
     values = asked.content["values"]
     page = opened(asked)
     guess, reveal = page.locator("[data-control=guess]"), page.locator("[data-control=reveal]")

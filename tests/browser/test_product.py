@@ -60,16 +60,21 @@ def test_the_way_of_a_row_is_that_of_the_plan(cora, plan, row):
     expected = " ".join(cora.page.locator(".av-of-told text").all_text_contents())
     first = plan.metadata[block, 1]
     assert f"{first:,} (row {plan.permutation.order[first]:,})" in expected
-    # Bars are hatched from a warp's load to the busiest warp's.
-    loads = np.bincount(work.warp, work.nz_count, plan.workers_per_block)
+    # Bars of hardware warps are hatched from a warp's steps to the busiest warp's.
+    loads = plan.hardware.steps_of_nonzeros(plan.hardware.of_workload(work))[0]
     hatched = cora.page.locator(".av-of-block .av-waits").evaluate_all(
         "bars => bars.map((bar) => Number(bar.getAttribute('width')))"
     )
     axis = max(np.array(hatched).max(), 1)
     if loads.min() == 0:
         assert np.array(hatched) / axis == pytest.approx(1 - loads / loads.max(), abs=0.02)
-    waits = loads[warps].min() < loads.max()
-    assert ("waits: it has" in cora.text(".av-answer strong")) == waits
+    executing = plan.hardware.executed[0][1][0]  # the worker of each pass and warp
+    mine = np.flatnonzero(np.isin(executing, warps).any(axis=0))
+    idles = loads[mine].min() < loads.max()
+    assert ("idles: it has" in cora.text(".av-answer strong")) == idles
+    label = cora.page.locator(".av-of-block svg").get_attribute("aria-label")
+    busy, slots = plan.hardware.block_times(plan.hardware.of_workload(work))
+    assert f"; {100 * (1 - busy[0] / slots[0]):.1f} % of the time of the block's warps" in label
 
 
 def test_pointing_at_a_neighbor_lights_it_everywhere_and_says_what_it_is(cora, plan):
@@ -88,11 +93,11 @@ def test_pointing_at_a_neighbor_lights_it_everywhere_and_says_what_it_is(cora, p
     mine = work.row == location.walked_row
     index = (work.nz_start[mine] <= location.first_nz + 40).sum() - 1
     assert sentence == (
-        f"Nonzero 40 of row 1,358: column {column:,}. Warp {work.warp[mine][index]} of block "
-        f"{location.blocks[0]:,} reads row {column:,} of X: 256 bytes, 8 sectors."
+        f"Nonzero 40 of row 1,358: column {column:,}. Combined warp {work.warp[mine][index]} of "
+        f"block {location.blocks[0]:,} reads row {column:,} of X: 256 bytes, 8 sectors."
     )
     assert cora.rings("equation") == 2  # the nonzero in A, and its row of X
-    assert cora.rings("strip") == cora.rings("block") == 1
+    assert (cora.rings("strip"), cora.rings("block")) == (1, 2)  # its combined warp is two warps
     cora.page.keyboard.press("Escape")
     cora.page.mouse.move(1, 1)
     assert cora.page.locator(".av-tip").is_hidden()
@@ -134,7 +139,7 @@ def test_a_row_in_several_blocks_is_walked_through_them(cora):
     for key, block in (("End", last), ("Home", first)):
         cora.page.keyboard.press(key)
         cora.page.evaluate(FRAME)
-        assert f"Block {block:,}: who works" in cora.text(".av-fig-block .av-name")
+        assert f"Block {block:,}: which warp works" in cora.text(".av-fig-block .av-name")
         assert f"of block {block:,} reads" in cora.walk.get_attribute("aria-valuetext")
     blocks.nth(1).click()
     cora.page.evaluate(FRAME)
@@ -358,7 +363,7 @@ def test_tooltip_of_a_wait_at_a_barrier(played, traced):
     assert f"Warp {wait['warp']} waits at the barrier in {wait['file']}:{wait['line']}" in sentence
     plan, _, _, block = traced
     work = plan.workload(block, block + 1)
-    loads = np.bincount(work.warp, work.nz_count, plan.workers_per_block)
+    loads = plan.hardware.steps_of_nonzeros(plan.hardware.of_workload(work))[0]
     share, most = int(loads[wait["warp"]]), int(loads.max())
     expected = f"It has {share} nonzero" if share < most else f"None has more nonzeros, {most}"
     assert expected in sentence
@@ -375,11 +380,14 @@ def test_lanes_with_rows_of_their_own_wait_for_the_longest(saved):
     assert f"Lane {row % 32} of warp {row // 32} of block 0 has it" in sentence
     for length in (longest[row // 32], max(longest)):
         assert f" {length}" in sentence
-    assert "waits for nobody" not in sentence
+    assert "never idles" not in sentence
     # One line per thread, as long as its row, on a hatched bar up to the longest row.
     lines = view.page.locator(".av-of-block :is(rect.av-thread, rect.av-row)")
     widths = lines.evaluate_all("all => all.map((line) => Number(line.getAttribute('width')))")
-    hatched = view.page.locator(".av-of-block .av-waits").first.get_attribute("width")
+    ends = view.page.locator(".av-of-block :is([data-m=l0], [data-m=h0])").evaluate_all(
+        "all => all.map((bar) => Number(bar.getAttribute('width')))"
+    )
+    hatched = sum(ends)
     assert sum(width > 0 for width in widths) == (work.nz_count > 0).sum()
     assert max(widths) == pytest.approx(float(hatched), abs=1.5)
     assert min(widths) == pytest.approx(float(hatched) / max(longest), abs=1.5)
@@ -393,17 +401,17 @@ def test_rows_that_share_a_sector_are_drawn_as_one_cell(saved):
     assert softmax.settings["nCols"] == 1  # eight scores of 4 bytes are a sector
     sectors = np.unique(np.arange(first, last) // 8)
     view = saved(softmax)
-    # The row's subwarp is the busiest, and all others wait for it.
+    # The row's warp is the busiest, and all others idle until it is done.
     plan = strategy.plan(graph, 1)
     block = find_row(plan, 1358).blocks[0]
     work = plan.workload(block, block + 1)
-    loads = np.sort(np.bincount(work.warp, work.nz_count, plan.workers_per_block))
+    loads = np.sort(plan.hardware.steps_of_nonzeros(plan.hardware.of_workload(work))[0])
     assert loads[-1] == last - first > loads[-2]
     sentence = view.text(".av-answer strong")
-    assert f"{(loads < loads[-1]).sum()} other subwarps of the block wait for it" in sentence
-    assert f"it has {loads[-1]:.0f} nonzeros, the next busiest {loads[-2]:.0f}" in sentence
+    assert f"{(loads < loads[-1]).sum()} other warps of the block idle until it is" in sentence
+    assert f"it has {loads[-1]:.0f} steps, the next busiest {loads[-2]:.0f}" in sentence
     view.page.locator(".av-of-block rect.av-row").first.hover()
-    assert f"; {(loads < loads[-1]).sum()} others wait for it." in view.text(".av-tip")
+    assert f"; {(loads < loads[-1]).sum()} others idle until it is done." in view.text(".av-tip")
     cells = view.page.locator(".av-of-read rect[data-f^='sector:']").evaluate_all(
         "all => all.map((cell) => ['y', 'height'].map((name) => +cell.getAttribute(name)))"
     )

@@ -25,20 +25,23 @@ from ..graphs import MADE
 #: Number of blocks and of rows of a graph that are compared, besides the first and last.
 SAMPLES = 8
 STATISTICS = (
-    *("blocks", "warps", "slots", "metadata_bytes", "rows_shared", "rows_cut", "shared_atomics"),
-    *("global_atomics", "busy_warps", "nonzeros", "idle_warps", "idle_share", "largest", "mean"),
-    "imbalance",
+    *("blocks", "warps", "busy_warps", "steps", "slots", "longest", "workers", "metadata_bytes"),
+    *("rows_shared", "rows_cut", "shared_atomics", "global_atomics", "nonzeros", "idle_warps"),
+    *("idle_share", "largest", "mean", "imbalance"),
 )
 #: Evaluates schemes in the page. It returns JSON because Playwright transfers values one by one.
 EVALUATE = """
 async ({ text, cases, statistics }) => {
-  const { openGraph, SCHEMES, unpackText } = accelvizPage;
+  const { hardwareOf, openGraph, SCHEMES, unpackText } = accelvizPage;
   const content = await unpackText(text);
   const graph = openGraph(content.graph);
-  return JSON.stringify(cases.map(({ scheme, nCols, blocks, rows }) => {
+  return JSON.stringify(cases.map(({ scheme, workers, columns, nCols, blocks, rows }) => {
     const { kind, ...settings } = scheme, partition = SCHEMES[kind](graph, settings);
     if (!partition) return { kind };
-    const summary = partition.summary(nCols);
+    const hardware = hardwareOf(partition.warps, workers, columns, nCols);
+    const summary = partition.summary(nCols, hardware);
+    const ofSteps = (block, loads) => hardware.rowPerLane ? partition.longestOf(block, loads)
+      : partition.loadsOf(block, loads);
     const loads = new Float64Array(partition.warps);
     const known = (value) => value === null || Number.isNaN(value) ? null : value;
     const fieldsOf = (fields) => fields.map(({ name, bits, value }) => [name, bits, value]);
@@ -50,6 +53,10 @@ async ({ text, cases, statistics }) => {
       runs: blocks.map((block) =>
         partition.runs(block).map((run) => [run.warp, run.position, run.start, run.count])),
       loads: blocks.map((block) => [...partition.loadsOf(block, loads)]),
+      steps: blocks.map((block) =>
+        [...hardware.stepsOf(ofSteps(block, loads), new Float64Array(hardware.warps))]),
+      shares: blocks.map((block) => hardware.idleShareOf(ofSteps(block, loads))),
+      unit: hardware.unit,
       records: blocks.map((block) =>
         partition.metadata(block)?.map(({ title, words, fields, meaning }) =>
           [title, words, fields.map(fieldsOf), meaning]) ?? null),
@@ -102,6 +109,8 @@ def cases_of(graph, rng, count, turn, by_sender):
             cases.append(
                 {
                     "scheme": {"kind": scheme.kind, **vars(scheme)},
+                    "workers": description.workers and vars(description.workers),
+                    "columns": description.lanes and vars(description.lanes),
                     "nCols": n_cols,
                     "blocks": sample_indices(n_blocks, rng) if plan.has_workload else [],
                     "rows": sample_indices(n_rows, rng) if plan.has_workload else [],
@@ -134,6 +143,7 @@ def check_case(graph, case, result, strategy, n_cols, settings, plan):
     assert result["histogram"] == [loads.nonzeros.tolist(), loads.warps.tolist()], where
     assert result["idle"] == loads.idle, where
     assert result["warps"] == plan.workers_per_block, where
+    assert result["unit"] == plan.hardware.unit, where
     for i, block in enumerate(case["blocks"]):
         work = plan.workload(block, block + 1)
         columns = (work.warp, work.row, work.nz_start, work.nz_count)
@@ -141,6 +151,13 @@ def check_case(graph, case, result, strategy, n_cols, settings, plan):
         assert result["runs"][i] == runs, where
         block_loads = np.bincount(work.warp, work.nz_count, plan.workers_per_block)
         assert result["loads"][i] == block_loads.tolist(), (where, block)
+        loads = plan.hardware.of_workload(work)
+        if len(work):
+            steps = plan.hardware.steps_of_nonzeros(loads)[0].tolist()
+            assert result["steps"][i] == steps, (where, block)
+            busy, slots = (int(sums[0]) for sums in plan.hardware.block_times(loads))
+            share = 1 - busy / slots if slots else 0
+            assert result["shares"][i] == pytest.approx(share, abs=1e-12), (where, block)
         check_records(where, plan, block, result["records"][i])
     for i, row in enumerate(case["rows"]):
         location = find_row(plan, row)
@@ -253,6 +270,7 @@ def check_trees(strategy, graph, tables, values, offers):
     expected = {
         "arguments": vars(description.scheme),
         "lanes": vars(description.lanes) if description.lanes else {},
+        "workers": vars(description.workers) if description.workers else {},
         "resolved": {name: resolved[name] for name in tables["resolved"]},
     }
     for part, numbers in expected.items():

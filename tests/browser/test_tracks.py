@@ -14,21 +14,21 @@ from ..compilers import needs_compiler
 
 DEGREES = (1, 2, 3, 40, 5, 70, 1, 9, 12, 3, 2, 33)
 CASES = [
-    ("accel_gcn", 64, {}, "a combined warp is 2 of them side by side"),
+    ("accel_gcn", 64, {}, "A combined warp is 2 warps side by side"),
     # The block's 4 warps are no multiple of 3.
-    ("accel_gcn", 96, {"max_block_warps": 4}, "a combined warp is 3 of them"),
+    ("accel_gcn", 96, {"max_block_warps": 4}, "A combined warp is 3 warps"),
     ("accel_gcn", 64, {"combined_warp": False}, ""),
-    ("lane_groups", 64, {}, "which is 4 subwarps of 8 lanes"),
-    ("fusegnn_gar", 64, {}, "a thread group is 2 of them side by side"),
+    ("lane_groups", 64, {}, "A warp is 4 subwarps of 8 lanes"),
+    ("fusegnn_gar", 64, {}, "A thread group is 2 warps side by side"),
     ("row_thread", 8, {}, ""),
     ("gnnadvisor", 16, {}, ""),
 ]
-OWN_WARPS = """async ({ text, row, block, warps }) => {
-  const { followedRow, hardwareWarps, makeStore, unpackText } = accelvizPage;
+OWN_WARPS = """async ({ text, row, block }) => {
+  const { followedRow, makeStore, owningWarps, unpackText, workerSentence } = accelvizPage;
   const store = makeStore(await unpackText(text));
   store.set({ row, block });
-  const { rowWarps, sentence } = hardwareWarps(followedRow(store.scene()), warps);
-  return [store.scene().settings.block, [...rowWarps], sentence];
+  const followed = followedRow(store.scene());
+  return [store.scene().settings.block, owningWarps(followed), workerSentence(followed)];
 }"""
 
 
@@ -58,9 +58,8 @@ def test_highlighted_tracks_read_for_the_row(bundle, graph, name, n_cols, parame
         reads = traced[block][traced[block]["array"] == "X"]
         first, last = graph.row_pointers[row : row + 2]
         mine = (reads["index"] // n_cols).between(first, last - 1)
-        warps = plan.launch.warps_per_block
         block_shown, shown_warps, sentence = bundle.evaluate(
-            OWN_WARPS, {"text": text, "row": row, "block": block, "warps": warps}
+            OWN_WARPS, {"text": text, "row": row, "block": block}
         )
         assert block_shown == block
         assert set(shown_warps) == set(reads["warp"][mine]), row
@@ -71,11 +70,11 @@ def test_highlighted_tracks_read_for_the_row(bundle, graph, name, n_cols, parame
 
 def test_sentence_on_workers_that_run_in_a_later_turn(bundle, graph):
     """A block of 2 warps runs combined warp 1, like combined warp 0, on warps 0 and 1."""
-    text = pack_text(accelviz.explore(graph).content())
-    request = {"text": text, "row": DEGREES.index(70), "block": 0, "warps": 2}
+    text = pack_text(accelviz.explore(graph, max_block_warps=2).content())
+    request = {"text": text, "row": DEGREES.index(70), "block": 0}
     _, mine, sentence = bundle.evaluate(OWN_WARPS, request)
-    assert sorted(mine) == [0, 1]
-    assert "The block has 2 warps: combined warp 1 and those after it take a later turn" in sentence
+    assert mine == [0, 1]
+    assert "works in 2 passes: combined warp 1 and those after it are executed later" in sentence
 
 
 @pytest.mark.parametrize(

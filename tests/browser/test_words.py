@@ -87,17 +87,14 @@ def test_matrices_have_the_names_of_the_operation(saved, strategy, heads, way, s
 def test_a_note_explains_why_a_softmax_takes_longer(saved):
     strategy, graph = find_strategy("lane_groups", "edge_softmax"), accelviz.load_graph("pubmed")
     pair = strategy.plan(graph, 1), find_strategy("row_warp", "edge_softmax").plan(graph, 1)
-    waits = [f"{100 * plan.statistics.idle_share:.1f} %" for plan in pair]
     most = graph.degrees.max()
     lanes = pair[0].parameters["lanes"]
     panel = explore("pubmed", strategy, second="row_warp")
     view = saved(panel)
     view.tab("Numbers")
     sentence = view.page.locator("[data-view=times] .av-note").last.inner_text()
-    assert f"first's warp time {waits[0]} is waiting, of the second's {waits[1]}." in sentence
-    turns = [f"{-(-most // of):,} turns of a " for of in (lanes, 32)]
-    named = f"subwarp of {lanes} lane{'s' * (lanes > 1)} in the first, "
-    assert f"busiest needs {turns[0]}{named}{turns[1]}warp of 32 lanes in the second." in sentence
+    first, second = (-(-most // of) for of in (lanes, 32))
+    assert f"turns of the busiest lanes ({first:,} against {second:,})" in sentence
 
 
 def test_numbers_and_workers_with_long_names_have_labels(saved):
@@ -164,17 +161,17 @@ def test_subwarps_of_uncounted_heads_are_not_called_idle(saved):
     assert "no work" not in view.page.locator(".av-panel").text_content()
     # The idle share has a note on uncounted heads, and is not compared with the second side's.
     for name, sentence in (
-        ("lane_groups", "(7 of its 8 heads counted as waiting)"),
+        ("lane_groups", "(7 of its 8 heads counted as idle)"),
         ("row_warp", ""),
     ):
         side = view.page.locator(".av-of-side", has_text=name).inner_text()
-        assert re.search(r"% of warp time waiting(.*)", side, re.S)[1].strip() == sentence
+        assert re.search(r"% of warp time idle(.*)", side, re.S)[1].strip() == sentence
     assert view.page.evaluate(FAULTS) == []
     view.tab("Numbers")
     cells = view.page.locator("[data-statistic=idle_share] td").all_inner_texts()
     assert cells[2] == "–"
     assert "Only the first head's is counted as work" in view.text("[data-view=statistics]")
-    assert "By warp time alone" not in view.text("[data-view=times]")
+    assert "steps" not in view.text("[data-view=times]")
     view.choose("second", "lane_groups")
     cells = view.page.locator("[data-statistic=idle_share] td").all_inner_texts()
     assert cells[2] == "0"
@@ -187,12 +184,12 @@ def test_counts_of_subwarps_are_not_compared_with_warps(saved):
     heads = view.page.locator(".av-statistics thead th").all_inner_texts()
     assert heads[0].endswith("in combined warps")
     assert heads[1].endswith("in subwarps")
-    for name, known in (("warps", False), ("mean", False), ("blocks", True)):
+    for name, known in (("warps", True), ("mean", False), ("blocks", True)):
         cells = view.page.locator(f"[data-statistic={name}] td").all_inner_texts()
         assert (cells[2] != "–") == known, name
     view.choose("second", "gnnadvisor")
     view.choose("first", "graphblast")
-    cells = view.page.locator("[data-statistic=warps] td").all_inner_texts()
+    cells = view.page.locator("[data-statistic=mean] td").all_inner_texts()
     assert cells[2].startswith(("+", "−"))
 
 
@@ -237,7 +234,7 @@ def test_terms_on_the_screen_have_tooltips(saved):
         f"gnnadvisor: {gnnadvisor.summary}. Set to ngs 32, dw by rule"
     )
     assert "max_block_warps 8, max_warp_nzs 32" in tooltip_of(sides.nth(1).get_by_text("accel_gcn"))
-    assert "counts only nonzeros" in tooltip_of(sides.first.get_by_text("waiting"))
+    assert "of all warps of the hardware" in tooltip_of(sides.first.get_by_text("idle"))
     # Menus have the summaries of strategies, and the settings of the pinned one.
     names = page.locator("[data-control=first] option").all_inner_texts()
     assert f"row_thread: {find_strategy('row_thread').summary}" in names
@@ -275,7 +272,7 @@ def test_caption_and_tooltip_of_a_map_agree(saved):
     view.tab("Every warp")
     view.page.locator("[data-filled=true]").wait_for()
     caption = view.text(".av-map-title")
-    many = re.search(r"most of up to (\d+) blocks( and up to (\d+) threads)?", caption)
+    many = re.search(r"the same warp of up to (\d+) blocks", caption)
     view.page.locator(".av-map canvas").first.hover(position={"x": 300, "y": 8})
     sentence = view.text(".av-tip")
     first, last = re.search(r"Blocks ([\d,]+) to ([\d,]+)", sentence).groups()

@@ -175,7 +175,10 @@ def test_each_run_is_a_box_in_the_colour_of_its_block(toy):
     rows = part.rows[["row", "caller_row"]].to_numpy()
     labels = [text.get_text() for text in ax.get_yticklabels()]
     assert labels == [f"{row} ({caller_row})" for row, caller_row in rows]
-    assert read_title(ax) == "accel_gcn on toy: a block's warps differ up to 2-fold in nonzeros"
+    assert (
+        read_title(ax)
+        == "accel_gcn on toy: a block's combined warps differ up to 2-fold in nonzeros"
+    )
     assert "10 blocks for 10 rows, 2 of these split over several blocks" in ax.figure.alt
     assert ax.get_xscale() == "linear"
 

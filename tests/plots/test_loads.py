@@ -45,7 +45,7 @@ def test_bars_count_the_warps_of_the_workload(plans, name):
     plan = plans[name]
     (ax,) = warp_loads({name: plan})
     per_warp = nonzeros_per_warp(plan.workload(), plan.workers_per_block).ravel()
-    idle = plan.statistics.warps - (per_warp > 0).sum()
+    idle = plan.statistics.workers - (per_warp > 0).sum()
     drawn = bars(ax)
     assert [height for middle, height in drawn if not middle] == ([idle] if idle else [])
     bounds = [0, *load_bins(int(per_warp.max()))]
@@ -58,7 +58,7 @@ def test_bars_count_the_warps_of_the_workload(plans, name):
     busy = per_warp[per_warp > 0]
     assert f"busiest {busy.max():,}: {busy.max() / busy.mean():,.1f} times the mean" in texts
     assert f"mean {busy.mean():,.1f}" in texts
-    assert f"{plan.statistics.warps:,} warps" in ax.get_title(loc="right")
+    assert f"{plan.statistics.workers:,} {plan.worker}s" in ax.get_title(loc="right")
 
 
 def test_histograms_share_axes_and_state_the_idle_share(plans):
@@ -69,9 +69,9 @@ def test_histograms_share_axes_and_state_the_idle_share(plans):
     for ax, (name, plan) in zip(axes, plans.items(), strict=True):
         share = plan.statistics.idle_share
         number = f"{share:.0%}" if share > 0.1 else f"{share:.1%}"
-        assert read_title(ax) == f"{name}: {number} of warp time is idle or waiting"
+        assert read_title(ax) == f"{name}: {number} of warp time is idle"
         strip = {patch.get_label(): patch.get_width() for patch in ax.patches[-2:]}
-        assert strip == pytest.approx({"working": 1 - share, "idle or waiting": share})
+        assert strip == pytest.approx({"working": 1 - share, "idle": share})
         assert f"{name}: {number} of warp time" in ax.figure.alt
     assert len({ax.containers[0][-1].get_facecolor() for ax in axes}) == len(axes)
 
@@ -88,22 +88,22 @@ def test_a_few_numbers_have_a_bar_each():
 def test_thread_groups_are_not_called_warps():
     gas = accelviz.plan("cora", "fusegnn_gas", n_cols=64)
     gcn = accelviz.plan("cora", "accel_gcn", n_cols=64)
-    workers = {plan.name: plan.strategy.worker for plan in (gas, gcn)}
-    assert workers == {"fusegnn_gas": "thread group", "accel_gcn": "warp"}
+    workers = {plan.name: plan.worker for plan in (gas, gcn)}
+    assert workers == {"fusegnn_gas": "thread group", "accel_gcn": "combined warp"}
     first, second = warp_loads({plan.name: plan for plan in (gcn, gas)})
-    assert (first.get_ylabel(), second.get_ylabel()) == ("warps", "thread groups")
-    assert second.get_xlabel() == "nonzeros of a warp or thread group"
-    assert "of thread group time" in read_title(second)
+    assert (first.get_ylabel(), second.get_ylabel()) == ("combined warps", "thread groups")
+    assert second.get_xlabel() == "nonzeros of a combined warp or thread group"
+    assert "of warp time is idle" in read_title(second)
     assert "1 each" in read_texts(second)
     first, second = plots.load_maps({plan.name: plan_load_map(plan) for plan in (gcn, gas)})
-    assert (first.get_ylabel(), second.get_ylabel()) == ("warp", "thread\ngroup")
+    assert (first.get_ylabel(), second.get_ylabel()) == ("warp", "warp")
 
 
 @pytest.mark.parametrize("name", ["empty", "no_edges"])
 def test_a_graph_without_nonzeros(name):
     plan = accelviz.plan(GRAPHS[name](), "accel_gcn")
     (ax,) = warp_loads({"accel_gcn": plan})
-    assert all(height == plan.statistics.warps for *_, height in bars(ax))
+    assert all(height == plan.statistics.workers for *_, height in bars(ax))
     ax.figure.savefig(io.BytesIO())
     (ax,) = plots.load_maps({"accel_gcn": plan_load_map(plan)})
     ax.figure.savefig(io.BytesIO())
@@ -117,7 +117,8 @@ def test_empty_mappings_raise():
 
 
 def made_map(blocks):
-    return LoadMap(np.ones((blocks, 2), dtype=np.int64), blocks, 1)
+    loads = np.ones((blocks, 2), dtype=np.int64)
+    return LoadMap(loads, loads.astype(float), np.arange(blocks + 1))
 
 
 @pytest.mark.parametrize(("blocks", "separate"), [(10, False), (9, True)])

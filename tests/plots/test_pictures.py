@@ -10,7 +10,12 @@ import pytest
 
 import accelviz
 from accelviz import plots
-from accelviz.analysis.balance import LoadMap, load_map, plan_load_map
+from accelviz.analysis.balance import (
+    LoadMap,
+    block_idle_shares,
+    load_map,
+    plan_load_map,
+)
 from accelviz.analysis.locality import locality
 from accelviz.analysis.pattern import pattern_map
 from accelviz.datasets import twin
@@ -36,27 +41,43 @@ def test_a_close_up_has_a_bar_for_each_warp_with_work():
 
 
 @pytest.mark.parametrize("max_columns", [252, 251, 100, 7, 1])
-def test_load_map_shows_all_blocks_or_every_kth_in_slices_of_any_size(max_columns):
-    plan = accelviz.plan("cora", "accel_gcn")
+def test_a_load_map_has_the_most_and_the_mean_of_all_blocks_in_slices_of_any_size(max_columns):
+    plan = accelviz.plan("cora", "accel_gcn", 32)
     exact = nonzeros_per_warp(plan.workload(), 12)
     for size in (1, 17, 50, 1000):
-        loads = load_map(plan.workload_slices(blocks=size), 252, 12, max_columns)
-        assert len(loads.load) <= max_columns
-        np.testing.assert_array_equal(loads.load, exact[:: loads.every])
-    assert plan_load_map(plan).every == 1
+        loads = load_map(plan.workload_slices(blocks=size), 252, plan.hardware, max_columns)
+        assert len(loads.most) == max_columns
+        for column, (first, last) in enumerate(pairwise(loads.blocks)):
+            assert first < last
+            np.testing.assert_array_equal(loads.most[column], exact[first:last].max(axis=0))
+            np.testing.assert_allclose(loads.mean[column], exact[first:last].mean(axis=0))
+    assert len(plan_load_map(plan).most) == plan_load_map(plan).n_blocks == 252
 
 
-def test_load_maps_share_scales_and_state_the_sampling_distance():
+def test_block_idle_shares_have_the_plan_s_share_as_weighted_mean():
+    for columns in (32, 64, 100):
+        plan = accelviz.plan("cora", "accel_gcn", columns)
+        shares = block_idle_shares(plan)
+        work = plan.hardware.of_workload(plan.workload())
+        _, slots = plan.hardware.block_times(work)
+        assert np.average(shares, weights=slots) == pytest.approx(plan.statistics.idle_share)
+
+
+def test_load_maps_share_scales_and_state_the_blocks_of_a_column():
+    one, two = np.array([[1, 0], [4, 2]]), np.array([[32, 8]])
     maps = {
-        "one": LoadMap(np.array([[1, 0], [4, 2]]), 2, 1),
-        "two": LoadMap(np.array([[32, 8]]), 5, 5),
+        "one": LoadMap(one, one.astype(float), np.array([0, 1, 2])),
+        "two": LoadMap(two, two / 2, np.array([0, 5])),
     }
     first, second = plots.load_maps(maps)
     assert first.get_xlim() == second.get_xlim() == (-0.5, 4.5)
     assert first.images[0].norm is second.images[0].norm
-    assert first.images[0].get_array().mask.tolist() == [[False, False], [True, False]]
+    # A line of the largest numbers and one of the means for each warp.
+    masked = first.images[0].get_array().mask.tolist()
+    assert masked == [[False, False], [False, False], [True, False], [True, False]]
+    assert second.images[0].get_array().tolist() == [[32], [16], [8], [4]]
     assert read_texts(first) == ["no block"]
-    assert "one block of 5 is shown" in second.texts[0].get_text()
+    assert "up to 5 blocks a column: most above, mean below" in second.texts[0].get_text()
 
 
 def test_a_strategy_has_one_colour_in_every_picture():
@@ -143,11 +164,11 @@ def test_a_plan_or_a_graph_is_enough_for_a_picture():
     graph = accelviz.load_graph("cora")
     plan, ours = accelviz.plan(graph, "accel_gcn"), accelviz.plan(graph, "lane_groups")
     (ax,) = plots.load_maps(plan)
-    assert read_title(ax) == "accel_gcn: 34.0% of warp time idle or waiting"
+    assert read_title(ax) == "accel_gcn: 16.2% of warp time idle"
     axes = plots.load_maps({"a": plan, "b": plan_load_map(ours)})
     assert [read_title(ax)[:2] for ax in axes] == ["a:", "b"]
     first, second = plots.warp_loads({"a": plan, "b": ours})
-    assert (first.get_ylabel(), second.get_ylabel()) == ("warps", "subwarps")
+    assert (first.get_ylabel(), second.get_ylabel()) == ("combined warps", "subwarps")
     assert "10,556 nonzeros" in plots.nonzero_pattern(graph).figure.alt
     histogram = DegreeHistogram.of(graph.row_pointers)
     for draw in (plots.degree_histogram, plots.degree_shares):

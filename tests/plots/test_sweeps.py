@@ -32,7 +32,7 @@ WARPS, NZS = (2, 4, 8, 12), (8, 32)
 
 @pytest.fixture(scope="module")
 def cora():
-    return sweep("cora", max_block_warps=WARPS, max_warp_nzs=NZS)
+    return sweep("cora", n_cols=32, max_block_warps=WARPS, max_warp_nzs=NZS)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def counted():
     """The statistics of each setting's real workload."""
     plans = {
         (warps, nzs): accelviz.plan(
-            "cora", "accel_gcn", max_block_warps=warps, max_warp_nzs=nzs, n_cols=64
+            "cora", "accel_gcn", max_block_warps=warps, max_warp_nzs=nzs, n_cols=32
         )
         for warps, nzs in itertools.product(WARPS, NZS)
     }
@@ -329,11 +329,11 @@ def test_sweeps_of_tiny_graphs_are_drawn(graph):
     [
         (sweep_lines, {"y": "warmth"}, "no such column"),
         (sweep_lines, {"x": "warmth"}, "no such column"),
-        (sweep_lines, {"x": "n_cols"}, "only 64"),
+        (sweep_lines, {"x": "n_cols"}, "only 32"),
         (sweep_lines, {"y": "strategy"}, "numbers"),
         (sweep_lines, {"y": "max_block_warps"}, "columns that differ"),
         (sweep_heatmap, {"value": "warmth"}, "no such column"),
-        (sweep_heatmap, {"y": "n_cols"}, "only 64"),
+        (sweep_heatmap, {"y": "n_cols"}, "only 32"),
         (sweep_heatmap, {"y": "max_block_warps"}, "columns that differ"),
     ],
 )

@@ -16,8 +16,8 @@ from accelviz.graph import Graph
 from accelviz.plans import Plan
 from accelviz.strategies import plan as make_plan
 
-#: Columns of the dense matrix in the plans; no metric depends on it.
-N_COLS = 64
+#: Columns of the dense matrix in the plans: with 32, a warp of a scheme is one of the hardware.
+N_COLS = 32
 #: Nonzeros of the busiest warp that earn all points, and that earn none.
 FINE_WARP, COARSE_WARP = 64, 1_024
 #: The papers' schemes that split most rows over several blocks.
@@ -28,7 +28,7 @@ SPLITTING_SCHEMES = ("merge_path", "gnnadvisor")
 class Metrics:
     """Metrics of a scheme on a graph; less is better for each."""
 
-    #: Share of warp time spent idle or waiting for the block's busiest warp (`idle_share`).
+    #: Share of warp time that is idle until the block's busiest warp ends (`idle_share`).
     waiting: float
     #: Nonzeros of the busiest warp, a lower bound of the run time.
     busiest_warp: float

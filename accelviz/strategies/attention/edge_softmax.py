@@ -17,7 +17,17 @@ from accelviz.graph import Graph, Pattern
 from accelviz.immutable import taken_over
 from accelviz.ordering import RowDegrees
 from accelviz.partition.row_groups import RowGroups, long_rows, row_group_workload
-from accelviz.plans import Buffers, Layout, Operand, Operation, Plan, Provenance, Strategy, Widths
+from accelviz.plans import (
+    Buffers,
+    Layout,
+    Operand,
+    Operation,
+    Plan,
+    Provenance,
+    Strategy,
+    Widths,
+    WorkerLanes,
+)
 from accelviz.plans.description import Description
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.operation import EPS32, FLOAT_BYTES, NONZEROS, Arrays, Traffic
@@ -265,4 +275,6 @@ class LaneGroups(Strategy):
         self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
     ) -> Description:
         """Describe one subwarp per row and head, and one block per long row."""
-        return Description(RowGroups(settings.long_row, widths["n_cols"], settings.groups))
+        scheme = RowGroups(settings.long_row, widths["n_cols"], settings.groups)
+        block_warps = settings.groups * settings.lanes // WARP_SIZE
+        return Description(scheme, workers=WorkerLanes(settings.lanes, block_warps))

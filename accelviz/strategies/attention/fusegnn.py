@@ -123,4 +123,4 @@ class FuseGnn(Strategy):
 
     def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
         """Describe the partition scheme of the aggregation."""
-        return Description(self.aggregation.describe(settings, rows, widths).scheme)
+        return replace(self.aggregation.describe(settings, rows, widths), lanes=None)

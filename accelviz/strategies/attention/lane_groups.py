@@ -100,7 +100,8 @@ class LaneGroups(WalkStrategy):
         blocks, (heads, n_cols) = self.blocks(settings, widths), self.heads(widths)
         lanes = LaneColumns(blocks.lanes.lanes, blocks.lanes.vector, n_cols)
         grid_y = -(-heads // blocks.heads_together)
-        return Description(blocks.scheme(grid_y), lanes if heads == 1 else None)
+        scheme = blocks.scheme(grid_y)
+        return Description(scheme, lanes if heads == 1 else None, blocks.workers)
 
     def walk(
         self, functor: Functor, walked: Graph, order: Any, provenance: Provenance

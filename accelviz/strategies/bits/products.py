@@ -18,11 +18,12 @@ from accelviz.errors import ArgumentError, PartitionError, checked_integer
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.row_split import RowSplit
-from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
+from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths, WorkerLanes
 from accelviz.plans.description import Description
 from accelviz.plans.launch import (
     MOST_BLOCK_WARPS,
     NO_TENSOR_MAP,
+    WARP_SIZE,
     Call,
     KernelSpec,
     LaunchConfig,
@@ -307,7 +308,9 @@ class Tiled(BitProduct):
     def describe(self, settings: Any, rows: RowDegrees, widths: Widths) -> Description:
         """Describe a row split; the `warps_n` warps with the same rows count as one."""
         (planes, _), _ = _divide_planes(widths["a_bits"], 1)
-        return Description(RowSplit(_M_TILES // planes * 16, settings.warps_m))
+        m, n = settings.warps_m, settings.warps_n
+        scheme = RowSplit(_M_TILES // planes * 16, m)
+        return Description(scheme, workers=WorkerLanes(n * WARP_SIZE, m * n))
 
 
 class Warpgroup(BitProduct):

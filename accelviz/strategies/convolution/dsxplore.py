@@ -17,7 +17,7 @@ from accelviz.graph import MAX_SIDE, Graph, Pattern
 from accelviz.immutable import taken_over
 from accelviz.ordering import RowDegrees
 from accelviz.partition.row_split import RowSplit, row_workload
-from accelviz.plans import Description, Settings, Strategy, Widths, setting
+from accelviz.plans import Description, Settings, Strategy, Widths, WorkerLanes, setting
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance
 from accelviz.strategies.blocks import block_threads_setting, prepare_once
@@ -116,7 +116,12 @@ class _PlaneByPlane(Strategy):
 
     def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
         """Describe a row split with one filter per block."""
-        return Description(RowSplit(1, 1))
+        return self._described(settings)
+
+    def _described(self, settings: BlockSize, atomics: int = 0) -> Description:
+        block_size = settings.block_size
+        workers = WorkerLanes(block_size, block_size // WARP_SIZE)
+        return Description(RowSplit(1, 1, atomics), workers=workers)
 
     def _planes_plan(
         self,
@@ -285,7 +290,7 @@ class DsxploreGradient(_PlaneByPlane):
 
     def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
         """Describe the filters; each warp of pixels adds to a weight's gradient by one atomic."""
-        return Description(RowSplit(1, 1, -(-_pixels(widths) // WARP_SIZE)))
+        return self._described(settings, -(-_pixels(widths) // WARP_SIZE))
 
 
 class DsxploreVariant(_PlaneByPlane):
@@ -304,4 +309,5 @@ class DsxploreVariant(_PlaneByPlane):
 
     def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
         """Describe the filters; per weight there is an atomic per pixel, and one per warp."""
-        return Description(RowSplit(1, 1, -(-_pixels(widths) // WARP_SIZE) + _pixels(widths)))
+        pixels = _pixels(widths)
+        return self._described(settings, -(-pixels // WARP_SIZE) + pixels)

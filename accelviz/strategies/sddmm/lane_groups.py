@@ -17,7 +17,7 @@ from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.nonzero_runs import Products, rows_of_nonzeros, run_workload
-from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
+from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths, WorkerLanes
 from accelviz.plans.description import Description, LaneColumns
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.settings import Settings, setting
@@ -174,8 +174,9 @@ class LaneGroups(Strategy):
         self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
     ) -> Description:
         """Describe runs of products without atomics, and the columns of a head per lane."""
-        lanes = settings.cover(widths)
+        lanes, groups = settings.cover(widths), settings.groups(widths)
         return Description(
-            Products(settings.group_products, widths["heads"], settings.groups(widths), atomics=0),
+            Products(settings.group_products, widths["heads"], groups, atomics=0),
             LaneColumns(lanes.lanes, lanes.vector, widths["n_cols"]),
+            WorkerLanes(lanes.lanes, groups * lanes.lanes // WARP_SIZE),
         )

@@ -5,9 +5,10 @@ import "./panel.css";
 import "./views.css";
 
 export { openGraph } from "./graph";
+export { hardwareOf } from "./hardware";
 export { render } from "./kernel";
 export { unpackText } from "./pack";
 export { open } from "./panel";
 export { SCHEMES } from "./schemes";
 export { makeStore } from "./store";
-export { followedRow, hardwareWarps } from "./views/followed";
+export { followedRow, owningWarps, workerSentence } from "./views/followed";

@@ -4,7 +4,6 @@ import { button, html, menu, slider, steps } from "./controls";
 import { difference, headsNote, micros, number, idleShareText } from "./numbers";
 import type { Act } from "./panel";
 import { pythonCall, headingOf, savePng, tour } from "./share";
-import { PREDICTED } from "./times";
 import type { Parameter, Scene, Side, Strategy, Tree } from "./types";
 
 /** Names of the two settings compared, as in Python. "A" and "B" would name matrices. */
@@ -108,34 +107,31 @@ export function strategySummaries({ a, b, first, strategies }: Scene, panel: HTM
 const controlsHeight = (controls: number, across: number) =>
   Math.max(0, 32 * Math.ceil(controls / across) - 4);
 
-const IDLE_TITLE = "A block lasts as long as its busiest warp; this share of the warps' time " +
-  "has no nonzero to sum. A setting with less waiting can still be slower, because this share " +
-  "counts only nonzeros, while blocks, metadata, atomics and memory accesses also take time.";
+const IDLE_TITLE = "A block lasts as long as its busiest warp; during this share of the time of " +
+  "all warps of the hardware, a warp has no nonzero to sum. A setting with a smaller share can " +
+  "still be slower: blocks, metadata, atomics and memory accesses also take time.";
 
 /** A side in the headline: its time on a GPU and the idle share of its warp time. */
 function sideLine(side: Side, i: number, before: Side | null) {
-  const { label, description, summary, needsList, times: { recorded, predicted, where } } = side;
-  const isRecorded = recorded !== null, time = recorded ?? predicted;
-  const source = isRecorded ? "recorded" : time !== null ? "predicted" : "no time recorded";
-  const title = time === null ? "" : "Median time of the kernel, " +
-    `${isRecorded ? "measured" : "predicted from what was measured"} on ` +
-    `${where.replace(", ", " on ")}, and not where this page is open.` +
-    (isRecorded ? "" : ` This setting was not measured: it is ${PREDICTED}`);
-  // Only recorded times are called better or worse.
-  const areRecorded = isRecorded && typeof before?.times.recorded === "number";
+  const { label, description, summary, needsList, times: { recorded, runName } } = side;
+  const title = !recorded ? "This setting was not measured; of settings between measured ones " +
+    "nothing is said." : `Median time of the kernel, measured on ${
+    runName(recorded.run).replace(", ", " on ")}, and not where this page is open. Half of the ` +
+    `repeats took ${micros(recorded.low)} to ${micros(recorded.high)}.`;
+  // Times of different runs are not compared.
+  const timeBefore = before?.times.recorded;
+  const isComparable = recorded !== null && timeBefore?.run === recorded.run;
   const than = before ? `Than with ${before.label}, before the last change.` : "";
   const points = than && `${than} pt: percentage points.`;
   // The note on heads follows separately. With `needsList`, Python must list the workload first.
   const waiting = !Number.isNaN(summary.idle_share)
-    ? `${idleShareText({ ...side, heads: 1 })} of warp time waiting`
+    ? `${idleShareText({ ...side, heads: 1 })} of warp time idle`
     : needsList ? "its warps are not listed here" : "does not say what its warps do";
-  const timeText = time === null ? "" : micros(time);
   return html`<div class="av-of-side">${markOf(i)} <span title=${description}>${label}</span>: ${
-    isRecorded ? html`<b title=${title}>${timeText}</b> `
-      : time !== null ? html`<span title=${title}>≈ ${timeText}</span> ` : ""}<span
-    title=${title}>${source}</span>${
-      differenceText(time, before?.times.recorded ?? before?.times.predicted,
-        micros, than, (by) => !areRecorded ? "" : by > 0 ? "av-worse" : "av-better")}, <span
+    recorded ? html`<b title=${title}>${micros(recorded.median)}</b> ` : ""}<span
+    title=${title}>${recorded ? "recorded" : "no time recorded"}</span>${isComparable
+      ? differenceText(recorded.median, timeBefore!.median, micros, than,
+          (by) => by > 0 ? "av-worse" : "av-better") : ""}, <span
     title=${IDLE_TITLE}>${waiting}</span>${side.heads > 1
       ? html` <span>${headsNote(side.heads).trim()}</span>` : ""}${
       differenceText(100 * summary.idle_share, 100 * (before?.summary.idle_share ?? NaN),
@@ -169,5 +165,5 @@ function needsControl({ scheme }: Strategy, parameter: Parameter, side: Side | n
   const choosesKernel = typeof value !== "number" &&
     ["boolean", "string"].includes(typeof defaultValue);
   return changesPartition || hasCurve ||
-    choosesKernel && typeof side?.times.recorded === "number";
+    choosesKernel && Boolean(side?.times.recorded);
 }

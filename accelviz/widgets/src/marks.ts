@@ -79,9 +79,9 @@ export const firstFit = (texts: string[], width: number, size = 12) =>
 let patterns = 0;
 
 /** A hatching pattern for idle time: its definition, and a paint that uses it. */
-export function hatching() {
+export function hatching(look = "av-hatch") {
   const id = `av-hatch-${++patterns}`;
-  const line = mark("path", { d: "M-1 7L7 -1M-1 1L1 -1M5 7L7 5", class: "av-hatch" });
+  const line = mark("path", { d: "M-1 7L7 -1M-1 1L1 -1M5 7L7 5", class: look });
   const size = { width: 6, height: 6, patternUnits: "userSpaceOnUse" };
   return { defs: mark("defs", {}, mark("pattern", { id, ...size }, line)), paint: `url(#${id})` };
 }

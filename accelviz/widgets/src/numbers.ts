@@ -80,7 +80,7 @@ export const idleShareText = ({ summary, heads }: Side, unknown = "") =>
   headsNote(heads);
 
 export const headsNote = (heads: number) =>
-  heads > 1 ? ` (${heads - 1} of its ${heads} heads counted as waiting)` : "";
+  heads > 1 ? ` (${heads - 1} of its ${heads} heads counted as idle)` : "";
 
 /** A number in few characters: "950", "12.3k", "2.9M". */
 export function short(value: number) {

@@ -107,7 +107,7 @@ const TOUR: [string, string, string][] = [
   "busiest warp; hatched parts are time in which a warp waits."],
   ["product", "[data-control=row]", "Drag to follow another row; the arrow keys move by one."],
   ["product", ".av-parameters > *", "These parameters determine how the strategy partitions the " +
-  "work. Drag one, and watch time and waiting above. Less waiting is not always less time: the " +
+  "work. Drag one, and watch time and idle share above. Less idling is not always less time: the " +
   "tab Numbers shows what else costs time."],
   ["balance", "[data-view=map] .av-note", "Above is every warp of every block; its colour is its " +
   "number of nonzeros. A block whose cells differ waits for the warp with the most."],

@@ -3,6 +3,7 @@
 // The store caches sides, records the history for undo, and requests data from the kernel.
 
 import { type Graph, openGraph } from "./graph";
+import { hardwareOf, type WorkerLanes } from "./hardware";
 import { clamp, parameterText, makeCache, valueOrRule } from "./numbers";
 import { SCHEMES } from "./schemes";
 import { openListedWorkload } from "./schemes/listed";
@@ -37,7 +38,6 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
   const lists = new Map<string, ReturnType<typeof openListedWorkload>>();
   const sides = makeCache<ReturnType<typeof makeSide>>(2 * CACHED);
   const partitions = makeCache<Partition | null>(CACHED);
-  const slotCounts = new Map<string, number | null>();
   const past: Settings[] = [], future: Settings[] = [];
   addData(data);
   const blank = { pinned: {}, parameters: {}, row: 0, block: 0 };
@@ -70,7 +70,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
   function makeSide(
     strategy: Strategy, parameters: Values, { graph, times }: Opened, nCols: number, key: string,
   ) {
-    const { worker, owner } = strategy;
+    const { owner } = strategy;
     const lookUp = (values: Values) =>
       lookUpScheme(strategy, data.columns, nCols, values, graph.name);
     const workload = strategy.scheme ? undefined : lists.get(key), chosen = lookUp(parameters);
@@ -78,25 +78,20 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     const partitionKey = chosen?.key ?? key;
     const partition = chosen ? partitions(partitionKey, () =>
       SCHEMES[chosen.scheme](graph, chosen.arguments)) : workload?.partition ?? null;
-    const summary = chosen && partition ? partition.summary(nCols)
+    const hardware = chosen && partition
+      ? hardwareOf(partition.warps, chosen.workers, chosen.reading, nCols)
+      : workload?.hardware ?? null;
+    const summary = chosen && partition ? partition.summary(nCols, hardware!)
       : workload?.summary ?? summaryOf({});
+    // A combined warp is made of hardware warps: it is no warp itself.
+    const worker = strategy.worker === "warp" && hardware?.isCombined ? "combined warp"
+      : strategy.worker;
     const needsList = !strategy.scheme && !workload, reading = chosen?.reading ?? null;
     const resolved: Record<string, Value | undefined> =
       { ...chosen?.resolved, ...workload?.resolved };
-    const slotsOf = (values: Values) => {
-      const other = strategy.scheme ? lookUp(values)
-        : { key: keyOf({ graph: graph.name, strategy: strategy.name, nCols, parameters: values }) };
-      if (other?.key === partitionKey) return summary.slots;
-      if (!other || !("scheme" in other)) return null;
-      if (!slotCounts.has(other.key)) {
-        const counted = SCHEMES[other.scheme](graph, other.arguments)?.summary(nCols);
-        slotCounts.set(other.key, counted?.slots ?? null);
-      }
-      return slotCounts.get(other.key)!;
-    };
     let recorded: ReturnType<typeof timesOf> | undefined;
     return {
-      strategy: strategy.name, worker, owner, parameters, resolved, partition, summary,
+      strategy: strategy.name, worker, owner, parameters, resolved, partition, summary, hardware,
       /** Whether its workload must be listed by Python, and has not been yet. */
       needsList, nCols, key, partitionKey, reading,
       /** Why there is no partition to draw. */
@@ -113,9 +108,9 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
       /** Attention heads per row; the workload counts only the first. */
       heads: chosen?.scheme === "row_groups" ? chosen.arguments.heads! : 1,
       /** Whether each lane of a warp computes a different row. */
-      rowPerLane: worker === "warp" && reading?.lanes === 1,
+      rowPerLane: hardware?.rowPerLane ?? false,
       get times() {
-        return recorded ??= timesOf(times, strategy, nCols, parameters, slotsOf);
+        return recorded ??= timesOf(times, strategy, nCols, parameters);
       },
     };
   }
@@ -315,10 +310,12 @@ function lookUpScheme(
     Object.fromEntries(Object.entries(trees).map(([name, tree]) => [name, valueOf(tree)]));
   const kind = valueOf(scheme?.kind) as string;
   if (!scheme || kind === "refused") return null;
-  const lanes = valuesOf(scheme.lanes), settings = valuesOf(scheme.arguments) as Arguments;
+  const lanes = valuesOf(scheme.lanes), workers = valuesOf(scheme.workers);
+  const settings = valuesOf(scheme.arguments) as Arguments;
   return {
     scheme: kind, arguments: settings, resolved: valuesOf(scheme.resolved),
     reading: lanes.lanes ? lanes as unknown as Reading : null,
+    workers: workers.spacing ? workers as unknown as WorkerLanes : null,
     key: JSON.stringify([graph, kind, settings]),
   };
 }

@@ -1,52 +1,60 @@
-// Kernel times of a setting: recorded on a GPU, or predicted by warp time, the time of each block's
-// busiest warp times its warps. Python's `timing` computes the same from the same table.
+// Kernel times of a setting that were recorded on a GPU. Nothing is computed for settings between
+// recorded ones.
 
 import type { Strategy, TimesTable, Value, Values } from "./types";
-
-/** Explanation of a prediction. */
-export const PREDICTED = "the recorded time of its default setting, scaled by how its warp time " +
-  "changes; what time would be if nothing else counted.";
 
 /** A value other than text as a Python literal. */
 export const pythonValue = (value: Value) => value === null ? "None" : typeof value === "boolean"
   ? (value ? "True" : "False") : String(value);
 
-/** Look up and predict times; `slotsOf` returns a setting's warp time, null if not known. */
+/** A recorded time in microseconds with its quartiles, and the run that it belongs to. */
+export interface Recorded {
+  median: number; low: number; high: number; run: number;
+}
+
+/** Look up recorded times. Of equal settings the first in the table counts. */
 export function timesOf(
   table: TimesTable | undefined, strategy: Strategy, nCols: number, parameters: Values,
-  slotsOf: (parameters: Values) => number | null,
 ) {
   const { where = "", graphs = [] } = table ?? {};
   const columns = [...new Set(table?.columns)].sort((a, b) => a - b);
   const rows = table?.strategy.flatMap((name, i) =>
     name === strategy.name && table.columns[i] === nCols ? [i] : []) ?? [];
-  const rowOf = (values: Values) => rows.find((i) => Object.entries(values).every(
+  const matches = (values: Values) => rows.filter((i) => Object.entries(values).every(
     ([name, value]) => value === null || table!.setting[i][name] === pythonValue(value)));
-  const defaults = Object.fromEntries(strategy.parameters.map((parameter) =>
-    [parameter.name, parameter.default]));
-  // Text and flags choose another kernel; the prediction starts from that kernel's default.
-  const chosen = Object.entries(parameters).filter(([, value]) =>
-    typeof value !== "number" && value !== null);
-  const base = { ...defaults, ...Object.fromEntries(chosen) };
-  const exact = rowOf(parameters), baseRow = rowOf(base);
-  const median = (row: number | undefined) => row === undefined ? null : table!.median[row];
-  const baseTime = median(baseRow), baseSlots = baseTime === null ? null : slotsOf(base);
-  const predict = (other: Values) => {
-    const slots = baseSlots && slotsOf({ ...parameters, ...other });
-    return baseTime && slots ? (baseTime * slots) / baseSlots : null;
-  };
-  const curves: Record<string, { value: number; recorded: number }[]> = {};
-  for (const { name, values } of strategy.parameters) {
-    const curve = values.flatMap((value) => {
-      const row = typeof value === "number" ? rowOf({ ...parameters, [name]: value }) : undefined;
-      return row === undefined || !(name in table!.setting[row]) ? []
-        : [{ value: value as number, recorded: table!.median[row] }];
-    });
-    if (curve.length >= 3) curves[name] = curve;
+  const recordOf = (row: number): Recorded => ({
+    median: table!.median[row], low: table!.low[row], high: table!.high[row], run: table!.run[row],
+  });
+  const exactRows = matches(parameters), [exact] = exactRows;
+  const run = exact === undefined ? undefined : table!.run[exact];
+
+  /** Recorded times over a parameter's values, all of one run: that of the setting's own time, or
+   *  else the one with most values. */
+  function curveOf({ name, values }: Strategy["parameters"][number]) {
+    const points = values.flatMap((value) => typeof value !== "number" ? []
+      : matches({ ...parameters, [name]: value }).flatMap((row) =>
+          name in table!.setting[row] ? [{ value, ...recordOf(row) }] : []));
+    const sizes = new Map<number, number>();
+    for (const point of points) sizes.set(point.run, (sizes.get(point.run) ?? 0) + 1);
+    const [best] = [...sizes].sort(([a, m], [b, n]) =>
+      Number(b === run) - Number(a === run) || n - m)[0] ?? [];
+    return points.filter((point) => point.run === best);
+  }
+
+  const curves: Record<string, ReturnType<typeof curveOf>> = {};
+  for (const parameter of strategy.parameters) {
+    const curve = curveOf(parameter);
+    if (curve.length >= 3) curves[parameter.name] = curve;
   }
   return {
-    where, graphs, columns, curves, basis: baseTime, predictedOf: predict,
-    recorded: median(exact), predicted: predict({}),
-    limit: rows.length ? table!.limit[exact ?? baseRow ?? rows[0]] : null,
+    where, graphs, columns, curves,
+    recorded: exact === undefined ? null : recordOf(exact),
+    /** The setting's recorded times, of several runs. */
+    records: exactRows.map(recordOf),
+    /** Where and when a run was recorded. */
+    runName: (of: number) => table!.runs[of].where,
+    /** Time of an empty launch in a run; null if there is no time. */
+    launch: rows.length ? table!.runs[table!.run[exact ?? rows[0]]].launch : null,
+    limit: rows.length ? table!.limit[exact ?? rows[0]] : null,
   };
 }

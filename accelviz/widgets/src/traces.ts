@@ -3,7 +3,8 @@
 
 import { clamp } from "./numbers";
 import type { RawTrace, Site } from "./types";
-import { type FollowedRow, LANES, SECTOR } from "./views/followed";
+import { LANES } from "./hardware";
+import { type FollowedRow, SECTOR } from "./views/followed";
 
 const BANKS = 32; // banks of shared memory
 export const WORD = 4; // bytes of a word of a bank

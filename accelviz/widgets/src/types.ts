@@ -1,6 +1,9 @@
 // Types of the data that Python packs (`contents.py`, `traced.py`), and types that views share.
 
+import type { WorkerLanes } from "./hardware";
+
 export type { Graph } from "./graph";
+export type { Hardware } from "./hardware";
 export type { Field, MetadataRecord } from "./numbers";
 export type { Partition, Run, Statistic } from "./schemes/partition";
 export type { Scene, Side } from "./store";
@@ -16,7 +19,7 @@ export type Tree = Value | { over: string; each: Tree[] };
 /** A strategy's partition scheme for all values of its controls; see `offers.scheme_tables`. */
 interface SchemeTables {
   kind: Tree; arguments: Record<string, Tree>; lanes: Record<string, Tree>;
-  resolved: Record<string, Tree>;
+  workers: Record<string, Tree>; resolved: Record<string, Tree>;
 }
 
 export interface Parameter {
@@ -55,7 +58,9 @@ export interface Reading {
 
 export interface TimesTable {
   where: string; graphs: string[]; strategy: string[]; columns: number[];
-  setting: Record<string, string>[]; median: Numbers; limit: Numbers;
+  setting: Record<string, string>[]; median: Numbers; low: Numbers; high: Numbers; limit: Numbers;
+  /** Index of each time's run in `runs`. */
+  run: number[]; runs: { where: string; launch: number }[];
 }
 
 export interface Settings {
@@ -67,6 +72,7 @@ export interface ListedWorkload {
   strategy: string; graph: string; nCols: number; parameters: Values; resolved: Values;
   blocks: number; warps: number; order: Int32Array | null; bounds?: Numbers; warp: Numbers;
   row: Numbers; start: Numbers; count: Numbers; summary?: Record<string, never>;
+  workers: WorkerLanes | null; columns: Reading | null;
   metadata?: { words: Uint32Array; wide: number; names: string[] };
 }
 
@@ -110,7 +116,7 @@ export interface Bridge {
 /** The thing pointed at: a sentence about it, and the parts that views highlight. */
 export interface Focus {
   sentence: string; nonzeros?: [number, number]; columns?: number[];
-  warp?: [number, number] | null; lane?: [number, number];
+  warps?: { block: number; numbers: number[] }; lane?: [number, number];
   read?: { column: number; from: number; to: number }[];
   y?: boolean;
 }

@@ -122,6 +122,7 @@ class LaneGroups(Strategy):
         return Description(
             blocks.scheme(tiles, settings.block_order == "place"),
             LaneColumns(lanes.lanes, lanes.vector, blocks.subwarp_floats),
+            blocks.workers,
         )
 
 

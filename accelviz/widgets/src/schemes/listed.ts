@@ -1,13 +1,14 @@
 // A workload listed by Python, for strategies whose partition scheme is not computed in the page.
 
+import { hardwareOf } from "../hardware";
 import { number, recordOf } from "../numbers";
 import type { ListedWorkload } from "../types";
 import { partitionOf, summaryOf } from "./partition";
 
 export function openListedWorkload(workload: ListedWorkload) {
-  const { resolved, blocks, warps, bounds, metadata, summary = {} } = workload;
+  const { resolved, blocks, warps, bounds, metadata, summary = {}, workers, columns } = workload;
   const { warp, row, start, count } = workload;
-  if (!bounds) return { resolved, partition: null, summary: summaryOf({}) };
+  if (!bounds) return { resolved, partition: null, summary: summaryOf({}), hardware: null };
   const order = workload.order && Int32Array.from(workload.order);
   const positions = order && new Int32Array(order.length);
   order?.forEach((moved, position) => (positions![moved] = position));
@@ -36,5 +37,6 @@ export function openListedWorkload(workload: ListedWorkload) {
     },
     counts: () => summary,
   });
-  return { resolved, partition, summary: partition.summary(0) };
+  const hardware = hardwareOf(warps, workers, columns, workload.nCols);
+  return { resolved, partition, summary: partition.summary(0, hardware), hardware };
 }

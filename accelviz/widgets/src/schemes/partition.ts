@@ -1,6 +1,7 @@
 // Partitions of a matrix' nonzeros among the workers (warps, subwarps ...) of thread blocks. A run
 // is the consecutive nonzeros of one row that one worker sums; a load is a worker's nonzeros.
 
+import type { Hardware, Occupancy } from "../hardware";
 import { ceilDiv, type MetadataRecord, recordOf } from "../numbers";
 import type { Graph, Numbers } from "../types";
 
@@ -9,20 +10,22 @@ export interface Run {
   warp: number; position: number; start: number; count: number;
 }
 
-/** A histogram: `warps[i]` warps have `nonzeros[i]` nonzeros, `idle` have none. */
+/** A histogram: `warps[i]` workers have `nonzeros[i]` nonzeros, `idle` have none. */
 interface Loads {
   nonzeros: Numbers; warps: Numbers; idle?: number;
 }
 
 /** Fields of Python's `PartitionSummary`; null if not known. */
-export type Known = Partial<Record<"blocks" | "warps" | "slots" | "metadata_bytes" | "rows_shared" |
-  "rows_cut" | "shared_atomics" | "global_atomics", number | null>> & { loads?: Loads | null };
+export type Known = Partial<Record<"blocks" | "warps" | "busy_warps" | "steps" | "slots" |
+  "longest" | "workers" | "metadata_bytes" | "rows_shared" | "rows_cut" | "shared_atomics" |
+  "global_atomics", number | null>> & { loads?: Loads | null };
 export type Statistic = Exclude<keyof ReturnType<typeof summaryOf>, "loads">;
 export type Partition = ReturnType<typeof partitionOf>;
 
 /** Statistics of a partition, with those that follow from `known`; NaN if not known. */
 export function summaryOf(known: Known) {
-  const { loads = null, warps = null, slots = null } = known;
+  const { loads = null, warps = null, workers = null } = known;
+  const { busy_warps = null, steps = null, slots = null, longest = null } = known;
   let busy = NaN, nonzeros = NaN, largest = NaN;
   if (loads) {
     busy = nonzeros = largest = 0;
@@ -35,10 +38,10 @@ export function summaryOf(known: Known) {
   const mean = busy ? nonzeros / busy : NaN;
   return {
     blocks: null, metadata_bytes: null, rows_shared: null, rows_cut: null, shared_atomics: null,
-    global_atomics: null, ...known, warps, slots, nonzeros, largest, mean, busy_warps: busy,
-    loads: loads && warps !== null ? { ...loads, idle: warps - busy } : loads,
-    idle_warps: warps === null ? NaN : warps ? 1 - busy / warps : 0,
-    idle_share: slots === null ? NaN : slots ? 1 - nonzeros / slots : 0,
+    global_atomics: null, ...known, warps, workers, busy_warps, steps, slots, longest, nonzeros,
+    largest, mean, loads: loads && workers !== null ? { ...loads, idle: workers - busy } : loads,
+    idle_warps: warps === null || busy_warps === null ? NaN : warps ? 1 - busy_warps / warps : 0,
+    idle_share: slots === null || steps === null ? NaN : slots ? 1 - steps / slots : 0,
     imbalance: busy ? largest / mean : loads ? 1 : NaN,
   };
 }
@@ -49,8 +52,9 @@ interface Parts {
   order?: Int32Array | null;
   positionOf?(row: number): number;
   runs(block: number): Run[];
-  /** Fill in the load of each worker of a block. */
+  /** Fill in the load of each worker of a block; of its longest row if rows are counted apart. */
   loadsOf?(block: number, loads: Float64Array): Float64Array;
+  longestOf?(block: number, loads: Float64Array): Float64Array;
   /** First and last block with nonzeros of the row at a position; empty if none. */
   blocksOf(position: number): number[];
   metadata?(block: number): MetadataRecord[] | null;
@@ -61,18 +65,39 @@ interface Parts {
 
 /** Make a partition. Defaults: the graph's row order, no metadata, no row shared by workers. */
 export function partitionOf(parts: Parts) {
-  const { blocks, warps, runs, order = null, blockGroups: blockGroups, blocksOf } = parts;
-  let counted: Known | null = null;
+  const { blocks, warps, runs, order = null, blockGroups, blocksOf } = parts;
   const { loadsOf = (block: number, loads: Float64Array) => addLoads(runs(block), loads) } = parts;
+  const longestOf = parts.longestOf ??
+    ((block: number, loads: Float64Array) => longestLoads(runs(block), loads));
+  let histogram: Loads | null = null;
+  const occupancies = new Map<string, Occupancy>(); // by pattern of hardware warps
+  const alike = (longest = false) =>
+    blockGroups ?? eachBlock(blocks, warps, longest ? longestOf : loadsOf);
+
+  /** Sum up the steps of all blocks, over all column tiles. */
+  function occupancy(hardware: Hardware) {
+    const sum = { busy_warps: 0, steps: 0, slots: 0, longest: 0 };
+    hardware.patterns.forEach((pattern, i) => {
+      const key = `${hardware.rowPerLane} ${hardware.warps} ${pattern.key}`;
+      if (!occupancies.has(key)) occupancies.set(key, countSteps(alike(hardware.rowPerLane),
+        (loads) => hardware.occupancyOf(loads, pattern)));
+      const { busy_warps, steps, slots, longest } = occupancies.get(key)!;
+      sum.longest = Math.max(sum.longest, pattern.unit * longest);
+      if (!i) sum.busy_warps = busy_warps;
+      sum.steps += pattern.weight * steps;
+      sum.slots += pattern.weight * slots;
+    });
+    return sum;
+  }
+
   return {
-    blocks, warps, order, runs, loadsOf, blocksOf,
+    blocks, warps, order, runs, loadsOf, longestOf, blocksOf,
     positionOf: parts.positionOf ?? ((row: number) => row),
     metadata: parts.metadata ?? (() => null),
-    summary: (nCols: number) => summaryOf({
-      blocks, warps: blocks * warps, metadata_bytes: 0, rows_shared: 0, rows_cut: 0,
-      shared_atomics: 0, global_atomics: 0,
-      ...(counted ??= countLoads(blockGroups ?? eachBlock(blocks, warps, loadsOf), warps)),
-      ...parts.counts(nCols),
+    summary: (nCols: number, hardware: Hardware) => summaryOf({
+      blocks, warps: blocks * hardware.warps, workers: blocks * warps, metadata_bytes: 0,
+      rows_shared: 0, rows_cut: 0, shared_atomics: 0, global_atomics: 0,
+      loads: histogram ??= countLoads(alike()), ...occupancy(hardware), ...parts.counts(nCols),
     }),
   };
 }
@@ -84,6 +109,12 @@ export function addLoads(runs: Run[], loads: Float64Array) {
   return loads;
 }
 
+function longestLoads(runs: Run[], loads: Float64Array) {
+  loads.fill(0);
+  for (const { warp, count } of runs) loads[warp] = Math.max(loads[warp], count);
+  return loads;
+}
+
 function* eachBlock(
   blocks: number, warps: number, loadsOf: NonNullable<Parts["loadsOf"]>,
 ): Iterable<[Numbers, number]> {
@@ -91,21 +122,28 @@ function* eachBlock(
   for (let block = 0; block < blocks; block++) yield [loadsOf(block, loads), 1];
 }
 
-/** Warp time (`slots`: busiest load times workers, summed over blocks) and histogram of loads. */
-function countLoads(alike: Iterable<[Numbers, number]>, warps: number) {
+/** Histogram of loads, from the loads of blocks and the number of blocks with these. */
+function countLoads(alike: Iterable<[Numbers, number]>): Loads {
   const counts = new Map<number, number>();
-  let slots = 0;
-  for (const [loads, blockCount] of alike) {
-    let busiest = 0;
-    for (let warp = 0; warp < loads.length; warp++) {
-      const load = loads[warp];
-      if (load) counts.set(load, (counts.get(load) ?? 0) + blockCount);
-      if (load > busiest) busiest = load;
-    }
-    slots += blockCount * busiest * warps;
-  }
+  for (const [loads, blockCount] of alike)
+    for (let worker = 0; worker < loads.length; worker++)
+      if (loads[worker]) counts.set(loads[worker], (counts.get(loads[worker]) ?? 0) + blockCount);
   const nonzeros = [...counts.keys()].sort((a, b) => a - b);
-  return { slots, loads: { nonzeros, warps: nonzeros.map((load) => counts.get(load)!) } };
+  return { nonzeros, warps: nonzeros.map((load) => counts.get(load)!) };
+}
+
+function countSteps(
+  alike: Iterable<[Numbers, number]>, occupancyOf: (loads: Numbers) => Occupancy,
+) {
+  const sum = { busy_warps: 0, steps: 0, slots: 0, longest: 0 };
+  for (const [loads, blockCount] of alike) {
+    const { busy_warps, steps, slots, longest } = occupancyOf(loads);
+    sum.longest = Math.max(sum.longest, longest);
+    sum.busy_warps += blockCount * busy_warps;
+    sum.steps += blockCount * steps;
+    sum.slots += blockCount * slots;
+  }
+  return sum;
 }
 
 interface Workers {
@@ -114,6 +152,8 @@ interface Workers {
   workersOf(row: number): [number, number] | null;
   runsOf(worker: number): Omit<Run, "warp">[];
   loadOf(worker: number): number;
+  /** Nonzeros of its longest row; by default, of the longest run. */
+  longestRowOf?(worker: number): number;
   metadataOf?(worker: number): [names: string[], words: number[]];
   /** Number of metadata records, if not one per worker. */
   records?: number;
@@ -149,6 +189,13 @@ function sharedRows(rows: number, { warps, workersOf }: Workers) {
 /** Make a partition whose workers are numbered in the graph's row order. */
 export function partitionOfWorkers(graph: Graph, parts: Workers) {
   const { warps, workers, workersOf, runsOf, loadOf, metadataOf, records = workers } = parts;
+  const { longestRowOf } = parts;
+  const fillWith = (value: (worker: number) => number) =>
+    (block: number, loads: Float64Array) => {
+      for (let warp = 0, worker = block * warps; warp < warps; warp++, worker++)
+        loads[warp] = worker < workers ? value(worker) : 0;
+      return loads;
+    };
   const workersIn = (block: number, end = workers) => {
     const first = block * warps;
     return Array.from({ length: Math.min(warps, end - first) }, (_, i) => first + i);
@@ -158,11 +205,7 @@ export function partitionOfWorkers(graph: Graph, parts: Workers) {
     blocks: ceilDiv(workers, warps), warps,
     runs: (block) => workersIn(block).flatMap((worker, warp) =>
       runsOf(worker).map((run) => ({ warp, ...run }))),
-    loadsOf(block, loads) {
-      for (let warp = 0, worker = block * warps; warp < warps; warp++, worker++)
-        loads[warp] = worker < workers ? loadOf(worker) : 0;
-      return loads;
-    },
+    loadsOf: fillWith(loadOf), longestOf: longestRowOf && fillWith(longestRowOf),
     blocksOf: (row) => workersOf(row)?.map((worker) => Math.floor(worker / warps)) ?? [],
     metadata: (block) => metadataOf ? workersIn(block, records).map((worker) =>
       recordOf(`warp ${worker.toLocaleString("en")}`, ...metadataOf(worker))) : null,

@@ -12,6 +12,12 @@ export function rows(graph: Graph, { rows_per_warp, warps, atomics }: Arguments)
     warps,
     workers: ceilDiv(total, rowsPerWorker),
     loadOf: (worker) => pointers[endOf(worker)] - pointers[worker * rowsPerWorker],
+    longestRowOf(worker) {
+      let longest = 0;
+      for (let row = worker * rowsPerWorker; row < endOf(worker); row++)
+        if (degrees[row] > longest) longest = degrees[row];
+      return longest;
+    },
     workersOf: (row) => [Math.floor(row / rowsPerWorker), Math.floor(row / rowsPerWorker)],
     runsOf: (worker) => Array.from({ length: endOf(worker) - worker * rowsPerWorker }, (_, i) => {
       const row = worker * rowsPerWorker + i;

@@ -1,16 +1,15 @@
 // Two pictures of the row's assignment: its place in the kernel's order and its block; and the
-// loads of the block's workers as bars, hatched for idle time.
+// hardware warps of the block as bars, hatched for idle time.
 
 import {
   firstFit, shortened, hatching, mark, path, picture, mutedText, rect, ring, textWidth, textMark,
 } from "../marks";
-import { capitalize, clamp, count, number, makeCache, span } from "../numbers";
+import { capitalize, clamp, count, number, makeCache, percent, span } from "../numbers";
 import { roundStep } from "../plot";
 import type { Graph, Picture, Run } from "../types";
-import { type FollowedRow, LANES, owningWorkers, rowAt } from "./followed";
+import { type FollowedRow, owningWarps, rowAt } from "./followed";
 import { hasUncountedHeads, PLACE, workersText } from "./sentences";
 
-const BARS = 160; // bars drawn at most; beyond that, a bar stands for several workers
 const TALL = 300; // pixels: height of all bars at most
 const SKY = 46; // pixels: height of a skyline, the plot of degrees
 
@@ -101,130 +100,119 @@ export function orderPicture(row: FollowedRow, width: number): Picture {
   return { svg: picture(width, bar + 36, parts.join(""), `${sentence}.`) };
 }
 
-/** Bars of the workers of the block shown, with lengths in nonzeros; hatched for idle time. */
+/** Bars of the hardware warps of the block shown, with their passes and runs in the order of time;
+ *  hatched for idle time. */
 export function blockPicture(row: FollowedRow, width: number): Picture {
-  const { worker, side } = row, { rowPerLane } = side, work = row.work!, { most, loads } = work;
-  const { warps } = row.partition!;
-  const workersPerBar = Math.ceil(warps / BARS), barCount = Math.ceil(warps / workersPerBar);
-  // If each lane computes a row, a bar has a line per lane.
-  const high = Math.max(Math.min(Math.floor(TALL / barCount), rowPerLane ? 40 : 24), 1.5);
-  const owners = new Set(owningWorkers(row));
-  const left = Math.max(textWidth(`${worker} ${number(warps - 1)}`), 30) + 10, top = 24;
+  const { side: { rowPerLane, hardware } } = row, work = row.work!, { most, steps, tracks } = work;
+  const { warps, unit } = hardware!, left = Math.max(textWidth(`warp ${warps - 1}`), 30) + 10;
+  // A bar has a line for each of the lanes or subwarps that work side by side.
+  const high = Math.max(Math.min(Math.floor(TALL / warps), tracks > 1 ? 40 : 24), 6), top = 24;
+  const owners = new Set(owningWarps(row));
   const axisLength = Math.max(width - left - 12, 60);
-  const x = (nonzeros: number) => left + (nonzeros / Math.max(most, 1)) * axisLength;
-  const y = (warp: number) => top + Math.floor(warp / workersPerBar) * high;
-  const gap = high > 6 ? 2 : high > 3 ? 1 : 0, named = high >= 13, end = x(most);
-  const hatch = hatching(), parts = [hatch.defs];
-  const drawn = new Set(workersShown(loads, workersPerBar, owners));
-  for (const warp of drawn) {
-    const load = loads[warp], begin = x(rowPerLane ? 0 : load);
-    parts.push(rect(begin, y(warp), end - begin, high - gap, {
-      "class": load ? "av-waits" : "av-waits av-none", "fill": hatch.paint,
-      "data-f": `warp:${work.block}:${warp}`, "data-m": `h${warp}`,
-    }));
-  }
-  const filled = new Float64Array(warps);
+  const x = (at: number) => left + (at / Math.max(most, 1)) * axisLength;
+  const y = (warp: number) => top + warp * high;
+  const gap = high > 6 ? 2 : 1, named = high >= 13, end = x(most);
+  const hatch = hatching(), pale = hatching("av-pale-hatch"), parts = [hatch.defs, pale.defs];
   const topmost: string[] = []; // marks of the followed row, drawn last
-  work.runs.forEach((run, k) => {
-    if (!drawn.has(run.warp) || !run.count) return;
-    const isMine = run.position === row.position, begin = rowPerLane ? 0 : filled[run.warp];
-    const [from, to] = [x(begin), x(begin + run.count)];
-    filled[run.warp] += run.count;
-    const tall = rowPerLane ? (high - gap) / LANES : high - gap;
-    const target = rowPerLane && isMine ? topmost : parts;
-    target.push(rect(from, y(run.warp) + (rowPerLane ? (run.position % LANES) * tall : 0),
-      Math.max(to - from - (to - from > 3 ? 1 : 0), 1),
-      target === topmost ? Math.max(tall, 2) : tall, {
-        "class": isMine ? "av-row" : rowPerLane ? "av-thread" : "av-rest",
-        "data-f": `run:${work.block}:${run.warp}:${run.start}:${k}`,
-        "data-m": `b${run.warp} ${run.position}`,
-      }));
-    if (!named || rowPerLane) return;
-    const name = `row ${number(rowAt(row, run.position))}`;
-    const text = [`${name}: ${count(run.count, "nonzero")}`, name, number(run.count)]
-      .find((label) => textWidth(label) < to - from - 6);
-    if (text)
-      parts.push(textMark(from + 5, y(run.warp) + high / 2 + 3.5, text, "start",
-        { class: isMine ? "av-on" : "av-over-rest" }));
+  steps.forEach((load, warp) => {
+    const token = `warp:${work.block}:${warp}`;
+    if (tracks > 1) // lanes that idle while their warp works
+      parts.push(rect(left, y(warp), x(load) - left, high - gap,
+        { "fill": pale.paint, "data-f": token, "data-m": `l${warp}` }));
+    parts.push(rect(x(load), y(warp), end - x(load), high - gap, {
+      "class": load ? "av-waits" : "av-waits av-none", "fill": hatch.paint,
+      "data-f": token, "data-m": `h${warp}`,
+    }));
+    const tall = (high - gap) / tracks;
+    for (const { run, from, length, track, pass } of work.segments[warp]) {
+      if (!length) continue;
+      const isMine = run.position === row.position, wide = x(from + length) - x(from);
+      const target = tracks > 1 && isMine ? topmost : parts;
+      const look = rowPerLane ? "av-thread" : `av-rest${pass % 2 ? " av-later" : ""}`;
+      target.push(rect(x(from), y(warp) + track * tall, Math.max(wide - (wide > 3 ? 1 : 0), 1),
+        target === topmost ? Math.max(tall, 2) : tracks > 1 ? Math.max(tall - 0.5, 0.5) : tall, {
+          "class": isMine ? "av-row" : look,
+          "data-f": `run:${work.block}:${run.warp}:${run.start}:${warp}`,
+          "data-m": `b${warp} ${run.position} ${pass}`,
+        }));
+      if (tall < 13) continue;
+      const name = `row ${number(rowAt(row, run.position))}`;
+      const text = [`${name}: ${count(run.count, "nonzero")}`, name, number(run.count)]
+        .find((label) => textWidth(label) < wide - 6);
+      if (text)
+        parts.push(textMark(x(from) + 5, y(warp) + track * tall + tall / 2 + 4, text, "start",
+          { class: isMine ? "av-on" : "av-over-rest" }));
+    }
   });
   parts.push(...topmost);
-  for (const warp of drawn) {
-    const load = loads[warp], wait = most - load, from = x(load);
-    const texts = load ? [`waits: ${number(wait)} of ${number(most)}`, `waits ${number(wait)}`]
+  steps.forEach((load, warp) => {
+    const idle = most - load, from = x(load);
+    const texts = load ? [`idle: ${number(idle)} of ${number(most)}`, `idle ${number(idle)}`]
       : [hasUncountedHeads(row) ? "not counted" : "no work"];
     const text = texts.find((label) => textWidth(label) + 16 < end - from);
-    if (!named || !wait || !text) continue;
+    if (!named || !idle || !text) return;
     const at = (from + end) / 2, wide = textWidth(text) + 8;
     parts.push(rect(at - wide / 2, y(warp) + 1, wide, high - gap - 2, { class: "av-plate" }),
       textMark(at, y(warp) + high / 2 + 3.5, text, "middle",
         { class: owners.has(warp) ? "av-b" : "av-q" }));
-  }
-  const bottom = top + barCount * high, busiest = busiestSentence(row);
-  const line = "nonzeros of a row, a line a thread";
-  const units = `${rowPerLane ? line : "nonzeros"}, which is time if each takes the same` +
-    (workersPerBar > 1 ? `; of every ${workersPerBar} ${worker}s the busiest` : "");
-  const unit = firstFit([units, rowPerLane ? line : "nonzeros, as a measure of time", "nonzeros"],
-    width - left, 11);
-  parts.push(barLabels(row, drawn, (warp) => y(warp) + high / 2 + 4, high, left, owners),
+  });
+  const bottom = top + warps * high, busiest = busiestSentence(row);
+  const line = rowPerLane ? "nonzeros of a row, a line a thread"
+    : `${unit}s${tracks > 1 ? `, a line a ${row.worker}` : ""}`;
+  const units = `${line}, which is time if each takes the same`;
+  const unitText = firstFit([units, line, `${unit}s`], width - left, 11);
+  parts.push(barLabels(row, (warp) => y(warp) + high / 2 + 4, high, left, owners),
     rect(end - 0.75, top - 6, 1.5, bottom - top + 10, { "class": "av-end", "data-m": "end" }),
     textMark(width - 2, 13, firstFit([busiest, busiest.split(":")[0]], width), "end",
       { class: "av-b" }),
-    ticks(most, x, bottom, width), mutedText(left, bottom + 34, unit, "start", 11));
+    ticks(most, x, bottom, width), mutedText(left, bottom + 34, unitText, "start", 11));
   const empty = work.runs.find((run) => !run.count && run.position === row.position);
   return {
-    svg: picture(width, bottom + 40, parts.join(""), blockLabel(row, [...owners], empty)),
-    over({ warp }) {
-      return warp?.[0] === work.block ? ring(1, y(warp[1]) - 1, width - 2, high - gap + 2) : "";
+    svg: picture(width, bottom + 40, parts.join(""), blockLabel(row, empty)),
+    over({ warps: marked }) {
+      return marked?.block !== work.block ? "" : marked.numbers.map((warp) =>
+        ring(1, y(warp) - 1, width - 2, high - gap + 2)).join("");
     },
   };
 }
 
-function busiestSentence({ work, worker, side: { rowPerLane } }: FollowedRow) {
-  const { loads, most } = work!;
+function busiestSentence({ work, side: { rowPerLane } }: FollowedRow) {
+  const { steps, most } = work!;
   if (!most) return "Nothing to sum";
-  const numbers = loads.flatMap((load, warp) => (load === most ? [warp] : []));
-  if (numbers.length === loads.length && !rowPerLane)
-    return `Every ${worker} has as much: none waits`;
-  const names = capitalize(workersText(worker, numbers)), areSeveral = numbers.length > 1;
+  const numbers = steps.flatMap((load, warp) => (load === most ? [warp] : []));
+  if (numbers.length === steps.length && !rowPerLane)
+    return "Every warp has as much: none idles";
+  const names = capitalize(workersText("warp", numbers)), areSeveral = numbers.length > 1;
   if (rowPerLane)
     return `${names} ${areSeveral ? "have" : "has"} the longest row: the block is done when it is`;
   return `${names} ${areSeveral ? "are" : "is"} the busiest: the block is done when ` +
     (areSeveral ? "they are" : "it is");
 }
 
-function blockLabel(row: FollowedRow, numbers: number[], empty: Run | undefined) {
-  const { worker, side: { rowPerLane } } = row,
-    { block: shown, runs, most, loads, busiest } = row.work!;
-  const sum = runs.reduce((all, run) => all + run.count, 0);
-  const idle = most ? 1 - sum / (most * loads.length * (rowPerLane ? LANES : 1)) : 0;
-  const who = numbers.length
-    ? `${capitalize(workersText(worker, numbers))} of block ${number(shown)} ` +
-    `${numbers.length > 1 ? "have" : "has"} row ${number(row.row)}. `
+function blockLabel(row: FollowedRow, empty: Run | undefined) {
+  const { side: { rowPerLane, hardware } } = row;
+  const { block: shown, most, busiest, idleShare } = row.work!, warps = owningWarps(row);
+  const who = warps.length
+    ? `${capitalize(workersText("warp", warps))} of block ${number(shown)} ` +
+    `${warps.length > 1 ? "have" : "has"} row ${number(row.row)}. `
     : `Block ${number(shown)} has nothing of row ${number(row.row)}. `;
-  return `${who}${empty ? `${capitalize(worker)} ${number(empty.warp)} writes zeros. ` : ""}` +
-    `${capitalize(worker)} ${number(busiest)} has the ` +
-    `${rowPerLane ? "longest row" : "most nonzeros"}, ${number(most)}; ` +
-    `${Math.round(idle * 100)} % of the block's time is waiting.`;
-}
-
-/** For each bar, the worker that it shows: one with the followed row, else the busiest. */
-function workersShown(loads: number[], perBar: number, owners: Set<number>) {
-  const rank = (i: number) => (owners.has(i) ? Infinity : loads[i]);
-  return loads.flatMap((_, first) => first % perBar ? []
-    : [loads.slice(first, first + perBar).reduce((best, _, i) =>
-        rank(first + i) > rank(best) ? first + i : best, first)]);
+  return `${who}${empty
+    ? `${capitalize(row.worker)} ${number(empty.warp)} writes zeros. ` : ""}` +
+    `Warp ${number(busiest)} has the ` +
+    `${rowPerLane ? "longest row" : `most ${hardware!.unit}s`}, ${number(most)}; ` +
+    `${percent(idleShare)} of the time of the block's warps is idle.`;
 }
 
 function barLabels(
-  row: FollowedRow, drawn: Set<number>, y: (warp: number) => number, barHeight: number,
-  left: number, owners: Set<number>,
+  row: FollowedRow, y: (warp: number) => number, barHeight: number, left: number,
+  owners: Set<number>,
 ) {
-  const labelPositions: number[] = [];
-  return [...drawn].sort((a, b) => Number(owners.has(b)) - Number(owners.has(a))).map((warp) => {
+  const labelPositions: number[] = [], warps = row.work!.steps.map((_, warp) => warp);
+  return warps.sort((a, b) => Number(owners.has(b)) - Number(owners.has(a))).map((warp) => {
     const at = y(warp);
     if (barHeight < 13 && labelPositions.some((other) => Math.abs(other - at) < 14)) return "";
     labelPositions.push(at);
-    return textMark(left - 8, at, `${row.worker} ${number(warp)}`, "end",
+    return textMark(left - 8, at, `warp ${number(warp)}`, "end",
       { "class": owners.has(warp) ? "av-r" : "av-q", "data-f": `warp:${row.work!.block}:${warp}` });
   }).join("");
 }

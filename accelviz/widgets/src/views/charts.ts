@@ -3,15 +3,14 @@
 import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import { html, render } from "../controls";
 import { openGraph } from "../graph";
+import { LANES } from "../hardware";
 import { SIDES } from "../header";
 import { anchorIn, path, picture, mutedText, rect, textWidth, textMark } from "../marks";
-import { count, micros, number, makeCache, short, idleShareText } from "../numbers";
+import { count, micros, number, makeCache, short } from "../numbers";
 import type { View } from "../panel";
 import { axis, chart, frame, widthOf } from "../plot";
 import { SCHEMES } from "../schemes";
-import { PREDICTED } from "../times";
 import type { Graph, Operation, Scene, Side, Statistic } from "../types";
-import { LANES } from "./followed";
 
 const HEIGHT = 230, LEFT = 58;
 
@@ -31,6 +30,7 @@ function loadBins(largest: number) {
 /** A histogram of the loads of both sides' workers. */
 export const loads: View = (host) => (scene) => {
   const sides = sidesOf(scene), width = widthOf(host);
+  const workers = [...new Set(sides.map((side) => side.worker))].join(" or ");
   const histograms = sides.map((side) => side.summary.loads);
   if (!histograms.some(Boolean))
     return render(html`<p class="av-note">${scene.a.missingReason}</p>`, host);
@@ -46,7 +46,8 @@ export const loads: View = (host) => (scene) => {
   const highest = Math.max(1, ...histograms.map((side) => side?.idle ?? 0), ...counts.flat());
   const y = axis(0.7, highest * 1.5, HEIGHT - 44, 12, true);
   const end = width - 8, barSpace = (end - LEFT) / (bins.length + 2);
-  let drawn = frame(axis(0, 1, LEFT, end), y, "nonzeros of a warp", "warps", false);
+  const names = [`nonzeros of a ${workers}`, `${sides[0].worker}s`];
+  let drawn = frame(axis(0, 1, LEFT, end), y, names[0], names[1], false);
   sides.forEach((side, i) => {
     const bar = (index: number, warpCount: number, load: string) => {
       if (warpCount)
@@ -89,7 +90,8 @@ interface DegreeBar {
 function treatmentOf(side: Side, degree: number): Treatment {
   if (!side.scheme || side.scheme === "library") return "unknown";
   const oneRow = openGraph({ name: "", rows: 1, cols: degree, degrees: [degree] });
-  const { rows_cut, rows_shared } = SCHEMES[side.scheme](oneRow, side.arguments!)!.summary(1);
+  const { rows_cut, rows_shared } = SCHEMES[side.scheme](oneRow, side.arguments!)!
+    .summary(1, side.hardware!);
   return rows_cut ? "cut" : rows_shared ? "shared" : "one";
 }
 
@@ -155,7 +157,7 @@ const LIMIT_MEANING = "Limit of random gathers: how long the same GPU takes to r
   "rows of features at random places and to do nothing else. A kernel is quicker only where " +
   "rows that it needs again are still in a cache.";
 
-/** Kernel times of both sides, recorded and predicted, beside the limit of random gathers. */
+/** Recorded kernel times of both sides beside the limit of random gathers and an empty launch. */
 export const times: View = (host) => (scene) => {
   const { a, operation, settings } = scene, sides = sidesOf(scene);
   const limit = sides.find((side) => side.times.limit !== null)?.times.limit ?? null;
@@ -173,118 +175,136 @@ export const times: View = (host) => (scene) => {
     class="av-note">${comparisonText(sides, operation)}</p>`, host);
 };
 
+/** Recorded times of both sides of one run; null if no run has both. */
+function timesOfOneRun(a: Side, b: Side) {
+  const runs = a.times.records.map(({ run }) => run);
+  const second = b.times.records.find(({ run }) => runs.includes(run));
+  return second ? [a.times.records[runs.indexOf(second.run)], second] : null;
+}
+
 function timeBars(sides: Side[], limit: number, width: number) {
-  const bars = [{ label: LIMIT, time: limit, look: "av-limit", meaning: LIMIT_MEANING }];
-  sides.forEach(({ label, times: { recorded, predicted } }, i) => {
+  const bars = [{ label: LIMIT, time: limit, low: limit, high: limit, look: "av-limit",
+    meaning: LIMIT_MEANING }];
+  sides.forEach(({ label, times: { recorded, runName } }, i) => {
     const look = `av-side-${"AB"[i]}`;
-    const line = (kind: string, time: number, extra: string, meaning: string) => bars.push(
-      { label: SIDES[i] + kind, time, look: look + extra, meaning: SIDES[i] + kind + meaning });
-    if (recorded !== null)
-      line(", recorded", recorded, "", `, ${label}: median time of the kernel on the GPU.`);
-    if (predicted !== null && Math.abs(predicted - (recorded ?? 0)) > 0.005)
-      line(", predicted", predicted, " av-pale", `, ${label}: ${PREDICTED}`);
-    if (recorded === null && predicted === null)
-      line(": not recorded", 0, "", ": this setting was not measured.");
+    if (recorded) {
+      const { median: time, low, high, run } = recorded;
+      bars.push({ label: `${SIDES[i]}, recorded`, time, low, high, look,
+        meaning: `${SIDES[i]}, ${label}: median time of the kernel, ${runName(run)}; half of the ` +
+          `repeats took ${micros(low)} to ${micros(high)}.` });
+    } else
+      bars.push({ label: `${SIDES[i]}: not recorded`, time: 0, low: 0, high: 0, look,
+        meaning: `${SIDES[i]}: this setting was not measured.` });
   });
   // Labels go above the bars if there is little room beside them.
   const labelWidth = 12 + Math.max(...bars.map(({ label }) => textWidth(label)));
   const labelsAbove = width - labelWidth < 260;
   const left = labelsAbove ? 2 : labelWidth, barHeight = labelsAbove ? 40 : 26;
-  const x = axis(0, Math.max(...bars.map(({ time }) => time)), left, width - 80);
-  const drawn = bars.map(({ label, time, look, meaning }, i) => {
+  const x = axis(0, Math.max(...bars.map(({ high }) => high)), left, width - 80);
+  const drawn = bars.map(({ label, time, low, high, look, meaning }, i) => {
     const top = 4 + i * barHeight + (labelsAbove ? 16 : 0);
     const name = textMark(labelsAbove ? left : left - 6, labelsAbove ? top - 4 : top + 14, label,
       labelsAbove ? "start" : "end", { "data-f": "", "data-say": meaning });
     return time ? name + rect(left, top, Math.max(x(time) - left, 1), 18,
       { "class": look, "data-say": `${meaning} ${micros(time)}.` }) +
-      textMark(x(time) + 5, top + 14, micros(time)) : name;
+      (high > low ? spread(x(low), x(high), top + 9, true) : "") +
+      textMark(x(high) + 5, top + 14, micros(time)) : name;
   });
   const text = bars.map(({ label, time }) => `${label} ${time ? micros(time) : ""}`).join("; ");
   return html`<div class="av-draw">${
     unsafeHTML(picture(width, 8 + barHeight * bars.length, drawn.join(""), text))}</div>`;
 }
 
-/** Recorded and predicted times over the values of a parameter of the first strategy. */
-function timeCurve({ first, a }: Scene, parameter: string, width: number) {
-  const height = HEIGHT - 20, { curves, predictedOf } = a.times, limit = a.times.limit!;
-  const points = curves[parameter], last = Math.max(...points.map((point) => point.value));
-  const { values } = first.parameters.find(({ name }) => name === parameter)!;
-  const line = values.flatMap((value): [number, number][] => {
-    const time = typeof value === "number" && value <= last
-      ? predictedOf({ [parameter]: value }) : null;
-    return time === null ? [] : [[value as number, time]];
-  });
-  const maximum = Math.max(limit, ...points.map(({ recorded }) => recorded),
-    ...line.map(([, time]) => time));
-  const x = axis(0, last * 1.02, LEFT, width - 12), y = axis(0, maximum * 1.08, height - 44, 12);
-  const through = (at: [number, number][]) =>
-    `M${at.map(([i, time]) => `${x(i)} ${y(time)}`).join("L")}`;
-  const predicted = line.length > 1 ? path(through(line),
-    { "class": "av-line-A av-predicted", "data-say": PREDICTED }) : "";
-  let drawn = frame(x, y, `${parameter} (first)`, "µs") +
-    path(`M${x.start} ${y(limit)}H${x.stop}`, { class: "av-limit-line" }) +
-    mutedText(x.stop, y(limit) - 4, LIMIT, "end", 11) + predicted +
-    path(through(points.map(({ value, recorded }) => [value, recorded])), { class: "av-line-A" });
-  for (const { value, recorded } of points) {
-    const isCurrent = value === a.parameters[parameter], half = isCurrent ? 5 : 3;
-    drawn += rect(x(value) - half, y(recorded) - half, 2 * half, 2 * half, {
-      "class": "av-side-A",
-      "data-say": `${parameter} ${value}: ${micros(recorded)}${isCurrent ? ", as it is set" : ""}`,
-    });
-  }
-  const label = points.map(({ value, recorded }) => `${value}: ${micros(recorded)}`).join(", ");
-  return chart(width, height, drawn, `${parameter} ${label}`,
-    predicted ? [["av-side-A", "recorded"], ["av-predicted", "predicted"]] : []);
-}
+/** A line from the lower to the upper quartile, with ends across it. */
+const spread = (low: number, high: number, at: number, isFlat: boolean) => path(isFlat
+  ? `M${low} ${at - 4}v8M${low} ${at}H${high}M${high} ${at - 4}v8`
+  : `M${at - 4} ${low}h8M${at} ${low}V${high}M${at - 4} ${high}h8`, { class: "av-spread" });
 
-// Statistics that cost time but are not part of warp time.
-const COSTS: [Statistic, string][] = [["blocks", "blocks"], ["metadata_bytes", "bytes of metadata"],
-  ["shared_atomics", "atomics in shared memory"], ["global_atomics", "atomics in global memory"]];
+const LAUNCH = "an empty launch";
+
+/** Recorded times over the values of a parameter of the first strategy, all of one run. */
+function timeCurve({ a }: Scene, parameter: string, width: number) {
+  const height = HEIGHT - 20, { curves, launch, runName } = a.times;
+  const points = curves[parameter], last = Math.max(...points.map((point) => point.value));
+  const limit = a.times.limit!, floor = launch!;
+  const maximum = Math.max(limit, ...points.map(({ high }) => high));
+  const x = axis(0, last * 1.02, LEFT, width - 12), y = axis(0, maximum * 1.08, height - 44, 12);
+  const level = (time: number, text: string) =>
+    path(`M${x.start} ${y(time)}H${x.stop}`, { class: "av-limit-line" }) +
+    mutedText(x.stop, y(time) - 4, text, "end", 11);
+  // Where both lines are near each other, the lower one is named alone.
+  const areNear = Math.abs(y(limit) - y(floor)) < 14;
+  let drawn = frame(x, y, `${parameter} (first)`, "µs") +
+    level(floor, areNear ? `${LIMIT}; ${LAUNCH}` : LAUNCH) + (areNear ? "" : level(limit, LIMIT)) +
+    // Dots between the points: nothing was measured there.
+    path(`M${points.map(({ value, median }) => `${x(value)} ${y(median)}`).join("L")}`,
+      { class: "av-line-A av-between" });
+  for (const { value, median, low, high } of points) {
+    const isCurrent = value === a.parameters[parameter], half = isCurrent ? 5 : 3;
+    drawn += spread(y(low), y(high), x(value), false) +
+      rect(x(value) - half, y(median) - half, 2 * half, 2 * half, {
+        "class": "av-side-A",
+        "data-say": `${parameter} ${value}: ${micros(median)}, half of the repeats ` +
+          `${micros(low)} to ${micros(high)}${isCurrent ? ", as it is set" : ""}`,
+      });
+  }
+  const label = points.map(({ value, median }) => `${value}: ${micros(median)}`).join(", ");
+  return html`${chart(width, height, drawn, `${parameter} ${label}`)}<p class="av-note">All of one
+    run: ${runName(points[0].run)}. Between the points nothing was measured.</p>`;
+}
 
 function comparisonText(sides: Side[], { at_nonzeros }: Operation) {
-  const [a, b] = sides, where = a.times.where ? `${a.times.where}.` : "";
-  const slots = sides.map((side) => side.summary.slots),
-    recorded = sides.map((side) => side.times.recorded);
-  if (b && a.heads === b.heads && slots[0] && slots[1] && recorded[0] && recorded[1]) {
-    const [predictedRatio, recordedRatio] = [slots[0] / slots[1], recorded[0] / recorded[1]];
-    const [first, second] = sides.map((side) => idleShareText(side));
-    return `Of the first's warp time ${first} is waiting, of the second's ${second}. By warp ` +
-      `time alone the first should take ${predictedRatio.toFixed(2)} times as long as the ` +
-      `second; it took ${recordedRatio.toFixed(2)} times as long. ` +
-      `${at_nonzeros ? turnsSentence(sides) : ""}` +
-      `${costSentence(sides, recordedRatio > predictedRatio ? 0 : 1)} ${where}`;
+  const [a, b] = sides, { recorded, runName } = a.times;
+  if (!recorded)
+    return Object.keys(a.times.curves).length || a.times.columns.length
+      ? "The first was not recorded with these settings; nothing is said of its time." : "";
+  if (!b?.times.recorded) return `${runName(recorded.run)}.`;
+  const times = timesOfOneRun(a, b);
+  if (!times)
+    return "No run has both: times of different runs are not compared. The first is of " +
+      `${runName(recorded.run)}; the second of ${b.times.runName(b.times.recorded.run)}.`;
+  const [slow, fast] = times[0].median > times[1].median ? [0, 1] : [1, 0];
+  const where = `${runName(times[0].run)}, a run that has both: ` +
+    `${times.map(({ median }) => micros(median)).join(" and ")}.`;
+  if (times[slow].low <= times[fast].high)
+    return `Their times are not apart: the quartiles overlap. ${where}`;
+  const causes = causesOf(sides[slow], sides[fast], at_nonzeros);
+  const ratio = (times[slow].median / times[fast].median).toFixed(2);
+  return `The ${SIDES[slow]} took ${ratio} times as long as the ${SIDES[fast]}. ` +
+    (causes.length ? `What it has more of: ${causes.join("; ")}. Each costs time; how much, ` +
+    "these numbers do not say." : "No number here is larger for it: the cause lies in what is " +
+      "not counted, such as how its lanes read, or what a cache keeps.") + ` ${where}`;
+}
+
+// Statistics whose cost in time is known, beside the steps of warps.
+const COSTS: [Statistic, string][] = [["metadata_bytes", "bytes of metadata"],
+  ["shared_atomics", "atomics in shared memory"], ["global_atomics", "atomics in global memory"],
+  ["blocks", "blocks"]];
+const LESS = 1.25; // a number that is larger by less than this factor explains nothing
+
+/** Number of turns in which the lanes of the busiest worker take its nonzeros. */
+const turnsOf = ({ worker, parameters, resolved, summary: { largest } }: Side) => {
+  const lanes = worker === "warp" ? LANES : Number(parameters.lanes ?? resolved.lanes);
+  return lanes ? Math.ceil(largest / lanes) : null;
+};
+
+/** What a side has more of than the other: the longest warp, warp time, bytes, blocks. Where
+ *  `lanesShare` nonzeros, the lanes of a worker take them in turns. */
+function causesOf(slower: Side, faster: Side, lanesShare: boolean) {
+  const against = (mine: number, theirs: number) => `${short(mine)} against ${short(theirs)}`;
+  const causes: [number, string][] = [];
+  const add = (mine: number | null, theirs: number | null, name: string) => {
+    if (mine !== null && theirs !== null && mine > LESS * theirs && mine > 0)
+      causes.push([theirs ? mine / theirs : Infinity, `${name} (${against(mine, theirs)})`]);
+  };
+  if (slower.heads === faster.heads) {
+    if (lanesShare) add(turnsOf(slower), turnsOf(faster), "turns of the busiest lanes");
+    add(slower.summary.longest, faster.summary.longest, "steps in its longest warp");
+    add(slower.summary.slots, faster.summary.slots, "steps of warp time, idle ones included");
   }
-  if (recorded[0] === null && a.times.basis !== null)
-    return "The first was not recorded: the prediction is the time of its strategy's default, " +
-      `${micros(a.times.basis)}, times the ratio of their warp times. ${where}`;
-  return where;
-}
-
-/** A sentence on the number of turns in which the lanes of each side's busiest worker take its
- *  nonzeros; empty if both sides have equally many lanes. */
-function turnsSentence(sides: Side[]) {
-  const lanes = sides.map(({ worker, parameters, resolved }) =>
-    worker === "warp" ? LANES : Number(parameters.lanes ?? resolved.lanes));
-  if (!lanes[0] || !lanes[1] || lanes[0] === lanes[1]) return "";
-  const text = sides.map(({ worker, summary: { largest } }, i) =>
-    `${count(Math.ceil(largest / lanes[i]), "turn")} of a ${worker} of ` +
-    `${count(lanes[i], "lane")} in the ${SIDES[i]}`);
-  return `Lanes take a row's nonzeros in turn: the busiest needs ${text.join(", ")}. `;
-}
-
-/** Reasons why side `sideIndex` takes longer than its warp time predicts. */
-function costSentence(sides: Side[], sideIndex: number) {
-  const [slower, other] = [sides[sideIndex], sides[1 - sideIndex]];
-  const costs = COSTS.flatMap(([key, name]) => {
-    const [mine, theirs] = [slower.summary[key], other.summary[key]];
-    return mine !== null && theirs !== null && mine > 1.05 * theirs
-      ? [`${name} (${short(mine)} against ${short(theirs)})`] : [];
-  });
-  const costText = costs.length
-    ? ` The ${SIDES[sideIndex]} has more ${costs.join(", ")}, and each takes time.` : "";
-  const lanes = slower.rowPerLane
-    ? ` A ${slower.worker} of ${slower.strategy} lasts as long as the longest ` +
-    "of its 32 rows, which are counted together here." : "";
-  return "Warp time counts nonzeros alone. It says nothing of how lanes read and wait within a " +
-    `warp, of what a cache keeps, or of how many warps an SM has at once.${lanes}${costText}`;
+  const most = causes.length;
+  for (const [key, name] of COSTS) add(slower.summary[key], faster.summary[key], name);
+  // The longest warp and warp time first; of the others, those that differ most.
+  return [...causes.slice(0, most), ...causes.slice(most).sort(([a], [b]) => b - a)]
+    .map(([, text]) => text);
 }

@@ -1,15 +1,16 @@
 // Focuses: for each mark of the product's pictures, the sentence for its tooltip and the parts to
 // highlight. A mark's token, such as "warp:7:2", is its kind and numbers.
 
+import { LANES } from "../hardware";
 import { capitalize, count, type MetadataRecord, number, span } from "../numbers";
 import type { Focus } from "../types";
 import {
-  columnsInSector, type FollowedRow, isCombined, LANES, owningWorkers, pieceOf, rowAt,
-  rowsRead, SECTOR, sectorsOf,
+  columnsInSector, type FollowedRow, owningWorkers, pieceOf, rowAt, rowsRead, SECTOR, sectorsOf,
+  workerSentence,
 } from "./followed";
 import type { Line } from "./reads";
 import {
-  alsoReadText, combinedWarpNote, idleSentence, outputText, PLACE, readsText, rowOfField,
+  alsoReadText, idleSentence, outputText, PLACE, readsText, rowOfField,
   workersText,
 } from "./sentences";
 
@@ -23,7 +24,8 @@ function nonzerosFocus(row: FollowedRow, first: number, last: number): Omit<Focu
     ? [...row.columns.slice(first, Math.min(last + 1, first + MOST))] : [];
   const piece = pieceOf(row, first);
   return {
-    nonzeros: [first, last], columns, warp: piece ? [piece.block, piece.warp] : null,
+    nonzeros: [first, last], columns,
+    warps: piece && { block: piece.block, numbers: row.side.hardware!.warpsOf(piece.warp) },
   };
 }
 
@@ -54,7 +56,7 @@ function rowFocus(row: FollowedRow): Focus {
     : `sums ${read} into`;
   const sentence = `${capitalize(rowName(row))} of ${row.matrix} has ` +
     `${count(row.degree, "nonzero")}: it ${action} ${outputText(row)}.`;
-  return { ...part, warp: null, y: true, sentence };
+  return { ...part, warps: undefined, y: true, sentence };
 }
 
 function placeFocus(row: FollowedRow): Focus {
@@ -80,39 +82,55 @@ function outputFocus(row: FollowedRow): Focus {
   return { y: true, sentence };
 }
 
-function runFocus(row: FollowedRow, block: number, warp: number, start: number): Focus {
-  const { work } = row;
+/** Focus of a run of a worker, as it is drawn in the bar of a warp; the first one by default. */
+function runFocus(
+  row: FollowedRow, block: number, worker: number, start: number, drawnIn?: number,
+): Focus {
+  const { work } = row, { hardware } = row.side;
   const piece = row.pieces.find((candidate) =>
-    candidate.block === block && candidate.warp === warp && candidate.start === start);
+    candidate.block === block && candidate.warp === worker && candidate.start === start);
   const run = piece ?? work?.runs.find((candidate) =>
-    candidate.warp === warp && candidate.start === start);
-  if (!run) return warpFocus(row, block, warp);
+    candidate.warp === worker && candidate.start === start);
+  if (!run) return workerFocus(row, block, worker);
+  const warps = { block, numbers: hardware!.warpsOf(worker) };
+  const warp = drawnIn ?? warps.numbers[0];
   const lane = row.side.rowPerLane ? `lane ${run.position % LANES} of ` : "";
-  const name = `${capitalize(`${lane}${row.worker}`)} ${number(warp)} of block ${number(block)}`;
-  const wait = block === work?.block ? ` ${idleSentence(row, warp)}` : "";
+  const name = `${capitalize(`${lane}${row.worker}`)} ${number(worker)} of block ${number(block)}`;
+  const pass = work?.segments[warp]?.find((segment) => segment.run.start === start)?.pass ?? 0;
+  const passText = hardware!.passes > 1 ? ` Warp ${number(warp)} does it in pass ${pass + 1}.` : "";
+  const wait = block === work?.block
+    ? `${passText} ${row.worker === "warp" ? "" : `Warp ${number(warp)}: `}${
+      idleSentence(row, warp)}` : "";
   if (piece) {
     const range = piece.count ? span("nonzero", piece.at, piece.at + piece.count - 1)
       : "nothing to sum";
     const sentence = `${name} has ${range} of ${rowName(row)}.${wait}`;
-    return { ...nonzerosFocus(row, piece.at, piece.at + piece.count - 1), sentence };
+    return { ...nonzerosFocus(row, piece.at, piece.at + piece.count - 1), warps, sentence };
   }
   const otherRow = rowAt(row, run.position);
   return {
-    warp: [block, warp],
+    warps,
     sentence: `${name} has nonzeros of row ${number(otherRow)}. Click to follow that row.${wait}`,
   };
 }
 
 function warpFocus(row: FollowedRow, block: number, warp: number): Focus {
-  const name = `${capitalize(row.worker)} ${number(warp)} of block ${number(block)}.`;
-  const sentence = `${name} ${idleSentence(row, warp)} ${combinedWarpNote(row)}`.trim();
-  return { warp: [block, warp], sentence };
+  const sentence = `Warp ${number(warp)} of block ${number(block)}. ${idleSentence(row, warp)}`;
+  return { warps: { block, numbers: [warp] }, sentence };
+}
+
+function workerFocus(row: FollowedRow, block: number, worker: number): Focus {
+  const numbers = row.side.hardware!.warpsOf(worker);
+  if (row.worker === "warp") return warpFocus(row, block, numbers[0]);
+  const sentence = `${capitalize(row.worker)} ${number(worker)} of block ${number(block)}: ` +
+    `${workersText("warp", numbers)} of the hardware. ${workerSentence(row)}`;
+  return { warps: { block, numbers }, sentence };
 }
 
 function blockFocus(row: FollowedRow): Focus {
   const [first, last] = row.blocks;
   return {
-    ...nonzerosFocus(row, 0, row.degree - 1), warp: null,
+    ...nonzerosFocus(row, 0, row.degree - 1), warps: undefined,
     sentence: `${capitalize(rowName(row))} is in ${span("block", first, last)} of ` +
       `${number(row.partition!.blocks)}. A block runs on one SM of the GPU, with all its warps.`,
   };
@@ -151,8 +169,7 @@ function laneFocus(row: FollowedRow, lane: number, from: number, to: number): Fo
   const laneCount = Math.floor((to - from) / vector) + 1;
   const who = (combined ? "Thread" : "Lane") +
     (laneCount > 1 ? `s ${lane} to ${lane + laneCount - 1}` : ` ${lane}`);
-  const owner = isCombined(row) || combined
-    ? `combined ${row.worker} (${Math.ceil(lanes / LANES)} warps of 32)` : row.worker;
+  const owner = combined ? `${row.worker} (${Math.ceil(lanes / LANES)} warps of 32)` : row.worker;
   const first = Math.floor(lane / LANES) * LANES;
   const warp = combined
     ? ` Threads ${first} to ${first + LANES - 1} are one warp of the hardware.` : "";
@@ -187,14 +204,15 @@ export interface DrawnMarks {
 export function focusOf(
   row: FollowedRow, token: string, { record, rows }: DrawnMarks,
 ): Focus | null {
-  const [kind, ...rest] = token.split(":"), [a, b, c] = rest.map(Number);
+  const [kind, ...rest] = token.split(":"), [a, b, c, d] = rest.map(Number);
   const kinds: Record<string, () => Focus> = {
     row: () => rowFocus(row),
     place: () => placeFocus(row),
     y: () => outputFocus(row),
     nz: () => nonzeroFocus(row, a, b),
-    run: () => runFocus(row, a, b, c),
+    run: () => runFocus(row, a, b, c, d),
     warp: () => warpFocus(row, a, b),
+    worker: () => workerFocus(row, a, b),
     block: () => blockFocus(row),
     field: () => fieldFocus(row, record!, a, b),
     lane: () => laneFocus(row, a, b, c),

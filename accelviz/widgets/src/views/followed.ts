@@ -1,11 +1,11 @@
 // The followed row: the matrix row that all views of the product show. A piece is a run of this
 // row; an owner is a worker with a piece. The row's position is its index in the kernel's order.
 
+import { LANES } from "../hardware";
 import { binarySearch, count, number } from "../numbers";
 import type { Partition, Run, Scene, Side } from "../types";
 
 export const SECTOR = 32; // bytes of a sector, the unit of memory transfers
-export const LANES = 32; // threads of a hardware warp
 
 /** A run of the followed row; `at` is its first nonzero, counted within the row. */
 interface Piece extends Run {
@@ -45,14 +45,50 @@ function piecesOf(partition: Partition | null, position: number | null, blocks: 
   return pieces;
 }
 
-// Runs and loads of a block's workers, and the busiest worker. If each lane computes a row, the
-// load of a warp is its longest row.
-function workOf({ rowPerLane }: Side, partition: Partition, block: number) {
-  const runs = partition.runs(block), loads = new Array<number>(partition.warps).fill(0);
-  for (const { warp, count } of runs)
-    loads[warp] = rowPerLane ? Math.max(loads[warp], count) : loads[warp] + count;
-  const most = Math.max(0, ...loads);
-  return { block, runs, loads, busiest: Math.max(loads.indexOf(most), 0), most };
+/** A part of a warp's bar: a run that the warp executes in a pass, from step `from` on. `track` is
+ *  the run's place among those that the warp executes at the same time. */
+export interface Segment {
+  run: Run; from: number; length: number; track: number; pass: number;
+}
+
+export type Work = ReturnType<typeof workOf>;
+
+/** Runs of a block, and for each hardware warp its steps and segments. */
+export function workOf({ hardware }: Side, partition: Partition, block: number) {
+  const { warps, rowPerLane, patterns: [{ shares }] } = hardware!, runs = partition.runs(block);
+  const loads = new Array<number>(partition.warps).fill(0); // of workers
+  const runsOf = Array.from(loads, (): Run[] => []);
+  for (const run of runs) {
+    loads[run.warp] = rowPerLane ? Math.max(loads[run.warp], run.count)
+      : loads[run.warp] + run.count;
+    runsOf[run.warp].push(run);
+  }
+  const segments = Array.from({ length: warps }, (_, warp) => {
+    const all: Segment[] = [];
+    let passStart = 0;
+    shares[warp].forEach((ofPass, pass) => {
+      let end = passStart;
+      ofPass.forEach(({ worker, times }, k) => {
+        let from = passStart;
+        for (const run of runsOf[worker]) {
+          const length = run.count * times;
+          all.push({ run, from, length, track: rowPerLane ? run.position % LANES : k, pass });
+          end = Math.max(end, from + length);
+          if (!rowPerLane) from += length;
+        }
+      });
+      passStart = end;
+    });
+    return all;
+  });
+  const steps = [...hardware!.stepsOf(loads, new Float64Array(warps))];
+  const most = Math.max(0, ...steps);
+  return {
+    block, runs, loads, segments, steps, most, busiest: Math.max(steps.indexOf(most), 0),
+    idleShare: hardware!.idleShareOf(loads),
+    /** Most runs side by side in a warp. */
+    tracks: rowPerLane ? LANES : hardware!.together,
+  };
 }
 
 /** Rows of the operand that a matrix row's nonzeros read: column indices, or nonzero numbers. */
@@ -86,39 +122,26 @@ export const owningWorkers = ({ pieces, work }: FollowedRow) =>
   [...new Set(pieces.filter((piece) => piece.block === work?.block).map(({ warp }) => warp))]
     .sort((a, b) => a - b);
 
-/** Whether a warp of the strategy is a combined warp, of several hardware warps. */
-export const isCombined = ({ worker, reading }: Pick<Side, "worker" | "reading">) =>
-  worker === "warp" && reading !== null && reading.lanes > LANES;
+/** Hardware warps of the block shown that execute a piece of the row, ascending. */
+export const owningWarps = (row: FollowedRow) => {
+  const { hardware } = row.side;
+  return [...new Set(owningWorkers(row).flatMap((worker) => hardware!.warpsOf(worker)))]
+    .sort((a, b) => a - b);
+};
 
-/** Map workers to the hardware warps of a block of `warps`: those that work on the row, a sentence
- *  on what a worker is, and the load of each hardware warp. */
-export function hardwareWarps(row: FollowedRow, warps: number) {
-  const { reading, partition, worker } = row, isCombinedWarp = isCombined(row);
-  // Threads per worker.
-  const threads = isCombinedWarp ? reading!.lanes : (warps * LANES) / (partition?.warps ?? warps);
-  const rowWarps = new Set<number>();
-  for (const owner of owningWorkers(row)) {
-    const last = Math.ceil(((owner + 1) * threads) / LANES);
-    // Workers beyond the block's threads run later, on the same warps.
-    for (let warp = Math.floor((owner * threads) / LANES); warp < last; ++warp)
-      rowWarps.add(warp % warps);
+/** A sentence on what a worker is in warps of the hardware; empty if it is one of them. */
+export function workerSentence({ side: { hardware, worker }, partition }: FollowedRow) {
+  if (!hardware || hardware.rowPerLane || !partition) return "";
+  const { spacing, lanes, warps, passes, together } = hardware, width = Math.max(spacing, lanes);
+  const concurrent = Math.floor((warps * LANES) / spacing);
+  if (width > LANES) {
+    const perWorker = Math.ceil(width / LANES);
+    return `A ${worker} is ${perWorker} warps side by side: ${worker} 0 of the block is warps 0 ${
+      perWorker > 2 ? "to" : "and"} ${perWorker - 1}.` + (passes === 1 ? ""
+      : ` The block has ${count(warps, "warp")} and works in ${passes} passes: ${worker} ${
+        number(concurrent)} and those after it are executed later, by the same warps.`);
   }
-  const concurrent = Math.floor((warps * LANES) / threads); // workers side by side
-  const track = "A track is a warp of the hardware";
-  const perWorker = Math.ceil(threads / LANES), name = isCombinedWarp ? "combined warp" : worker;
-  let sentence = "";
-  if (perWorker > 1)
-    sentence = `${track}; a ${name} is ${perWorker} of them side by side: ${worker} 0 of the ` +
-      `block is warps 0 ${perWorker > 2 ? "to" : "and"} ${perWorker - 1} here.`;
-  if (isCombinedWarp) sentence += " One without work takes no turn.";
-  if (owningWorkers(row).some((owner) => owner >= concurrent))
-    sentence += ` The block has ${count(warps, "warp")}: ${name} ${number(concurrent)} and those ` +
-      "after it take a later turn on the same ones.";
-  if (threads < LANES)
-    sentence = `${track}, which is ${count(LANES / threads, worker)} of ${count(threads, "lane")}.`;
-  /** Nonzeros of a hardware warp, over all its workers; null if workers share a warp. */
-  const loadOf = (warp: number) => threads < LANES || !row.work ? null
-    : row.work.loads.reduce((sum, load, i) =>
-        sum + (i % concurrent === Math.floor((warp * LANES) / threads) ? load : 0), 0);
-  return { rowWarps, sentence, loadOf };
+  return together > 1
+    ? `A warp is ${count(Math.floor(LANES / spacing), worker)} of ${count(spacing, "lane")}; it ` +
+    "lasts as long as the longest of them." : "";
 }

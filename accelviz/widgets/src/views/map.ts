@@ -1,62 +1,79 @@
-// A heat map of the loads of all workers (vertical) of all blocks (horizontal), for both sides. If
-// zoomed out, a cell covers several workers and shows their largest load.
+// A heat map of the steps of all hardware warps (vertical) of all blocks (horizontal), for both
+// sides. If zoomed out, a cell covers several blocks and shows their largest number and their mean.
 
 import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import { button, html, render } from "../controls";
+import type { Hardware } from "../hardware";
 import { markOf } from "../header";
 import { anchorIn, path, picture, mutedText, textWidth } from "../marks";
-import { clamp, count, number, percent, makeCache, short, span, idleShareText } from "../numbers";
+import {
+  clamp, count, number, percent, makeCache, rounded, short, span, idleShareText,
+} from "../numbers";
 import type { View } from "../panel";
 import { axis, LOADS, themeOf, ticksOf, widthOf } from "../plot";
 import type { Partition, Scene, Side } from "../types";
 import { sidesOf } from "./charts";
 
-const MAX_LINES = 32; // lines of cells at most
-const TALL = 150, LEFT = 64; // pixels: height of a map, and room to its left
+const TALL = 192, LEFT = 64; // pixels: height of a map, and room to its left
 // Workers whose loads are computed between two looks at the clock.
 const STEP_SIZE = 12000;
 
 type Grid = ReturnType<typeof makeGrid>;
 
 /** Cells of a map of the blocks between two shares of all blocks; computed step by step. */
-function makeGrid(partition: Partition, columns: number, from: number, to: number) {
-  const { blocks, warps } = partition, lines = Math.min(warps, MAX_LINES);
-  const cells = new Float64Array(columns * lines), loads = new Float64Array(warps);
+export function makeGrid(
+  partition: Partition, hardware: Hardware, columns: number, from = 0, to = 1,
+) {
+  const { blocks, warps: workers } = partition, { warps: lines, rowPerLane } = hardware;
+  const loads = new Float64Array(workers), steps = new Float64Array(lines);
+  const most = new Float64Array(columns * lines), sums = new Float64Array(columns * lines);
+  const blockCounts = new Float64Array(columns);
   const first = Math.floor(from * blocks);
   const last = Math.min(blocks, Math.max(first + 1, Math.ceil(to * blocks)));
   const cellsPerBlock = Math.max(1, Math.ceil(columns / (last - first)));
   let nextBlock = first; // the next block
   return {
-    cells, columns, lines, first, last,
+    columns, lines, first, last,
+    most: (column: number, line: number) => most[column * lines + line],
+    mean: (column: number, line: number) =>
+      sums[column * lines + line] / (blockCounts[column] || 1),
     /** The share of the blocks that is computed. */
     done: () => (nextBlock - first) / Math.max(1, last - first),
     fill(end: number) {
       while (nextBlock < last && performance.now() < end)
-        for (const stop = Math.min(last, nextBlock + Math.max(1, Math.floor(STEP_SIZE / warps)));
+        for (const stop = Math.min(last, nextBlock + Math.max(1, Math.floor(STEP_SIZE / workers)));
           nextBlock < stop; nextBlock++) {
-          partition.loadsOf(nextBlock, loads);
-          const column = Math.floor(((nextBlock - first) * columns) / (last - first));
-          for (let warp = 0; warp < warps; warp++) {
-            const line = Math.floor((warp * lines) / warps);
-            for (let i = column; i < Math.min(column + cellsPerBlock, columns); i++)
-              cells[i * lines + line] = Math.max(cells[i * lines + line], loads[warp]);
+          if (rowPerLane) partition.longestOf(nextBlock, loads);
+          else partition.loadsOf(nextBlock, loads);
+          hardware.stepsOf(loads, steps);
+          const begin = Math.floor(((nextBlock - first) * columns) / (last - first));
+          for (let i = begin; i < Math.min(begin + cellsPerBlock, columns); i++) {
+            blockCounts[i] += 1;
+            for (let line = 0; line < lines; line++) {
+              const cell = i * lines + line;
+              most[cell] = Math.max(most[cell], steps[line]);
+              sums[cell] += steps[line];
+            }
           }
         }
     },
-    paint(canvas: HTMLCanvasElement, most: number, colours: string[]) {
-      const image = new ImageData(columns, lines), pixels = new Uint32Array(image.data.buffer);
+    /** Paint each line as two: the largest number of steps above, the mean below. */
+    paint(canvas: HTMLCanvasElement, largest: number, colours: string[]) {
+      const image = new ImageData(columns, 2 * lines), pixels = new Uint32Array(image.data.buffer);
       const paints = colours.map((colour) => {
         const [red, green, blue] = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
         return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
       });
-      const scale = colours.length / Math.log(most);
-      cells.forEach((load, cell) => {
-        if (!load) return;
-        const level = Math.min(colours.length - 1, Math.floor(Math.log(load) * scale + 1e-9));
-        pixels[(cell % lines) * columns + Math.floor(cell / lines)] = paints[level];
-      });
-      Object.assign(canvas, { width: columns, height: lines });
-      // One pixel per cell; CSS enlarges the canvas.
+      const scale = colours.length / Math.log(largest);
+      for (let column = 0; column < columns; column++)
+        for (let line = 0; line < lines; line++)
+          [this.most(column, line), this.mean(column, line)].forEach((load, half) => {
+            if (!load) return;
+            const level = clamp(Math.floor(Math.log(load) * scale + 1e-9), 0, colours.length - 1);
+            pixels[(2 * line + half) * columns + column] = paints[level];
+          });
+      Object.assign(canvas, { width: columns, height: 2 * lines });
+      // One pixel per half cell; CSS enlarges the canvas.
       canvas.getContext("2d")!.putImageData(image, 0, 0);
     },
   };
@@ -90,13 +107,16 @@ export const map: View = (host, act) => {
     cancelAnimationFrame(frame);
     const width = widthOf(host) - LEFT - 6, colours = LOADS[themeOf(host)];
     const sides = sidesOf(scene).map((side) => {
-      const { partition, partitionKey } = side;
-      if (!partition) return { side, grid: null };
+      const { partition, partitionKey, hardware } = side;
+      if (!partition || !hardware) return { side, grid: null };
       const columns = clamp(Math.floor(width), 1, Math.max(partition.blocks, 1));
-      return { side, grid: grids(`${partitionKey} ${columns} ${from} ${to}`,
-        () => makeGrid(partition, columns, from, to)) };
+      return { side, grid: grids(
+        `${partitionKey} ${hardware.patterns[0].key} ${columns} ${from} ${to}`,
+        () => makeGrid(partition, hardware, columns, from, to)) };
     });
-    const most = Math.max(2, ...sides.map(({ side }) => side.summary.largest || 0));
+    const most = Math.max(2, ...sides.map(({ side: { summary, hardware } }) =>
+      (summary.longest ?? 0) / (hardware?.patterns[0].unit ?? 1)));
+    const units = [...new Set(sides.flatMap(({ side: { hardware } }) => hardware?.unit ?? []))];
     const known = sides.flatMap(({ grid }) => grid ?? []);
 
     /** Compute cells for 8 ms, paint, and continue in the next frame. */
@@ -109,7 +129,8 @@ export const map: View = (host, act) => {
           button(`map ${label}`, label, title, press, { ariaLabel: title }))
       }</div><div>${sides.map(({ side, grid }, i) => sideMap(side, grid, i, width))}</div><p
         class="av-note" ?hidden=${!known.length}>${done < 1
-          ? `Summing up the blocks: ${percent(done, 0)} …` : legend(most, colours)}</p>`, host);
+          ? `Summing up the blocks: ${percent(done, 0)} …`
+          : legend(most, colours, units.join(" or "))}</p>`, host);
       host.querySelectorAll("canvas").forEach((canvas, i) => known[i].paint(canvas, most, colours));
       host.dataset.filled = String(done === 1);
       if (done < 1) frame = requestAnimationFrame(computeAndPaint);
@@ -118,30 +139,28 @@ export const map: View = (host, act) => {
   }
 
   function sideMap(side: Side, grid: Grid | null, i: number, across: number) {
-    const { partition, worker, label, rowPerLane } = side;
+    const { partition, hardware, label } = side;
     const title = html`${markOf(i)} <span title=${side.description}>${label}</span>`;
-    if (!grid || !partition)
+    if (!grid || !partition || !hardware)
       return html`<div class="av-map"><div class="av-map-title">${title}</div><p
         class="av-note">${side.missingReason}</p></div>`;
-    const { blocks, warps } = partition, { lines, first, last, columns } = grid;
-    const perCell = (last - first) / columns, height = clamp(lines * 12, 24, TALL);
-    const cell = perCell <= 1 && warps <= lines ? "A cell is one of them."
-      : `A cell shows its busiest ${worker}, the most of ${perCell > 1 ? "up to " : ""}` +
-        count(Math.ceil(perCell), "block") +
-        `${warps > lines ? ` and up to ${count(Math.ceil(warps / lines), worker)}` : ""}.`;
+    const { blocks } = partition, { lines: warps, first, last, columns } = grid;
+    const perCell = (last - first) / columns, height = clamp(warps * 16, 32, TALL);
+    const cell = perCell <= 1 ? "A cell is one of them."
+      : `A cell is the same warp of up to ${count(Math.ceil(perCell), "block")}: above its most ` +
+        `${hardware.unit}s, below their mean.`;
     const share = idleShareText(side);
-    const description = `${label}: nonzeros of every ${worker} of ${number(blocks)} blocks` +
-      (share && `; ${share} of the time is waiting`);
+    const description = `${label}: ${hardware.unit}s of every warp of ${number(blocks)} blocks` +
+      (share && `; ${share} of the time is idle`);
     const named = (warp: number) => {
-      const text = `${worker} ${number(warp)}`;
+      const text = `warp ${number(warp)}`;
       return textWidth(text) <= LEFT - 6 ? text : number(warp);
     };
     const { row, block } = scene.settings;
     const marked = i ? blocks && partition.blocksOf(partition.positionOf(row))[0] : block;
     return html`<div class="av-map"><div class="av-map-title">${title}: blocks ${
-      number(first)} to ${number(last - 1)} across, ${span(worker, 0, warps - 1)} down. ${cell}${
-      rowPerLane ? ` The 32 rows of a ${worker} are counted together, though its lanes ` +
-      "walk them side by side." : ""}</div><div class="av-map-frame"
+      number(first)} to ${number(last - 1)} across, ${span("warp", 0, warps - 1)} down. ${
+      cell}</div><div class="av-map-frame"
       style="margin-left: ${LEFT}px; width: ${across}px" data-first=${named(0)}
       data-last=${warps > 1 ? named(warps - 1) : ""}><canvas role="img" aria-label=${description}
       style="width: ${across}px; height: ${height}px"
@@ -166,17 +185,15 @@ export const map: View = (host, act) => {
     return { column: Math.floor(share * columns), line: clamp(line, 0, lines - 1), share, block };
   }
 
-  function showTooltip(event: PointerEvent, { partition, worker }: Side, grid: Grid) {
-    const { first, last, columns, lines, cells } = grid, { warps } = partition!;
+  function showTooltip(event: PointerEvent, { hardware }: Side, grid: Grid) {
+    const { first, last, columns } = grid, { unit } = hardware!;
     const { column, line, block } = cellAt(event, grid), areMerged = last - first > columns;
     const blockAt = (edge: number) => first + Math.ceil((edge * (last - first)) / columns);
     const begin = blockAt(column), end = Math.max(begin, blockAt(column + 1) - 1);
-    const top = Math.ceil((line * warps) / lines);
-    const bottom = Math.max(top, Math.ceil(((line + 1) * warps) / lines) - 1);
-    const several = (areMerged && end > begin) || bottom > top;
-    const sentence = `${areMerged ? span("Block", begin, end) : `Block ${number(block)}`}, ` +
-      `${span(worker, top, bottom)}: ${several ? "at most " : ""}` +
-      `${count(cells[column * lines + line], "nonzero")}${several ? ` a ${worker}` : ""}.`;
+    const most = grid.most(column, line), several = areMerged && end > begin;
+    const sentence = `${several ? span("Block", begin, end) : `Block ${number(block)}`}, ` +
+      `warp ${line}: ${several ? `${rounded(grid.mean(column, line), 1)} ${unit}s on average, ` +
+      `${number(most)} at most` : count(most, unit)}.`;
     act.link.show({ sentence }, { x: event.clientX, y: event.clientY });
   }
 
@@ -193,11 +210,11 @@ function axisOf({ first, last }: Grid, across: number) {
     "numbers of the blocks");
 }
 
-function legend(most: number, colours: string[]) {
+function legend(most: number, colours: string[], unit: string) {
   const levels = colours.map((_, i) => Math.ceil(most ** (i / colours.length) - 1e-9));
   return html`<span class="av-swatch av-idle"></span>idle ${levels.map((least, i) =>
     levels[i + 1] === least ? "" : html`<span class="av-pair"><span class="av-swatch"
-    style="background:${colours[i]}"></span>${short(least)}</span> `)} nonzeros and more. A block
-    lasts as long as its cell with the most; what has fewer waits. The line is the block of the
+    style="background:${colours[i]}"></span>${short(least)}</span> `)} ${unit}s and more. A block
+    lasts as long as its warp with the most; one that has fewer idles. The line is the block of the
     followed row. Click to choose a block; Ctrl and the wheel look closer.`;
 }

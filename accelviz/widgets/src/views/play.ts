@@ -7,7 +7,7 @@ import { capitalize, clamp, count, number } from "../numbers";
 import type { View } from "../panel";
 import { type MemoryRequest, readTrace, sectorMap, type Trace } from "../traces";
 import type { Scene } from "../types";
-import { followedRow, type FollowedRow, hardwareWarps, SECTOR } from "./followed";
+import { followedRow, type FollowedRow, owningWarps, SECTOR, workerSentence } from "./followed";
 import { lanesPicture, requestSentence } from "./request";
 import { workersText } from "./sentences";
 import { drawSectors, type Inks, INKS, makeTracks, type Tracks } from "./tracks";
@@ -136,12 +136,11 @@ export const play: View = (host, act) => {
     if (!width) return;
     view.width = width;
     inks = themeColours(host);
-    const { rowWarps, sentence } = hardwareWarps(row, trace!.warps);
-    const sorted = [...rowWarps].sort((a, b) => a - b);
-    const workers = rowWarps.size ? `${capitalize(workersText("warp", sorted))} ` +
-      `${rowWarps.size > 1 ? "work" : "works"} on row ${number(row.row)}.` : "";
-    note = `${workers} ${sentence} ${TRACKS_NOTE}`.trim();
-    view.draw(pen(tracksElement().children[0], width, view.height), inks, rowWarps);
+    const rowWarps = owningWarps(row);
+    const workers = rowWarps.length ? `${capitalize(workersText("warp", rowWarps))} ` +
+      `${rowWarps.length > 1 ? "work" : "works"} on row ${number(row.row)}.` : "";
+    note = `${workers} ${workerSentence(row)} ${TRACKS_NOTE}`.trim();
+    view.draw(pen(tracksElement().children[0], width, view.height), inks, new Set(rowWarps));
     drawCurrent();
   }
 
@@ -266,11 +265,10 @@ export const play: View = (host, act) => {
 
   /** A sentence on a warp's load, compared with the busiest warp's. */
   function loadSentence(warp: number) {
-    const { warps } = trace!, { loadOf } = hardwareWarps(row, warps), load = loadOf(warp);
-    if (load === null) return "";
-    const most = Math.max(...Array.from({ length: warps }, (_, other) => loadOf(other) ?? 0));
-    return load < most ? ` It has ${count(load, "nonzero")}, the busiest has ${number(most)}.`
-      : ` None has more nonzeros, ${number(most)}.`;
+    if (!row.work) return "";
+    const { steps, most } = row.work, { unit } = row.side.hardware!, load = steps[warp];
+    return load < most ? ` It has ${count(load, unit)}, the busiest has ${number(most)}.`
+      : ` None has more ${unit}s, ${number(most)}.`;
   }
 
   function wheel(event: WheelEvent) {
@@ -323,7 +321,7 @@ function themeColours(host: Element) {
 
 const TRACKS_NOTE = "From left to right: the order in which the emulator lets warps make their " +
   "requests, one in turn. It is no time of a GPU. A warp whose track has ended is done; until " +
-  "the last one is, the block stays, which One row hatches as waiting.";
+  "the last one is, the block stays, which One row hatches as idle.";
 const legendShape = (kind: string, d: string, text: string) =>
   html`<span><svg width="14" height="12" aria-hidden="true"><path d=${d}
     fill="var(--av-${kind})"/></svg>${text}</span>`;

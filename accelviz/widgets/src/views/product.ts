@@ -8,11 +8,11 @@ import { capitalize, clamp, count, number, span } from "../numbers";
 import type { View } from "../panel";
 import type { Focus, MetadataRecord, Operation, Picture } from "../types";
 import { blockPicture, orderPicture } from "./assignment";
-import { followedRow, type FollowedRow, pieceOf, rowAt } from "./followed";
+import { followedRow, type FollowedRow, pieceOf, rowAt, workerSentence } from "./followed";
 import { readsPicture, loadOf, loadSentence, sharedSectorNote } from "./reads";
 import { equationPicture, neighborhoodPicture } from "./matrices";
 import { type DrawnMarks, nonzeroFocus, focusOf } from "./focus";
-import { alsoReadText, rowSummary, combinedWarpNote, PLACE } from "./sentences";
+import { alsoReadText, rowSummary, PLACE } from "./sentences";
 import { metadataStrip, nonzeroStrip } from "./strips";
 
 const SIDE = 300; // pixels: height of the neighborhood at most
@@ -92,8 +92,10 @@ export const product: View = (host, act) => {
     order: (width) => ({ title: "Where the row goes", picture: row.work && orderPicture(row, width),
       fallback: reason(), tooltip: row.side.order ? PLACE : undefined }),
     block: (width) => ({ picture: row.work && blockPicture(row, width), fallback: reason(),
-      title: row.work ? `Block ${number(row.work.block)}: who works, who waits` : "Its block",
-      note: html`${blockButtons()} ${row.work && combinedWarpNote(row)}` }),
+      title: row.work
+        ? `Block ${number(row.work.block)}: which warp works, which idles` : "Its block",
+      note: html`${blockButtons()} ${row.work && workerSentence(row)}${row.work &&
+      row.work.tracks > 1 ? " Pale hatching: lanes that idle while their warp works." : ""}` }),
     told(width) {
       const { record } = marks;
       return { picture: record && metadataStrip(row, width, record),

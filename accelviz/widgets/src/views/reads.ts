@@ -4,10 +4,11 @@
 import {
   firstFit, mutedText, path, picture, rect, ring, shortened, textMark, textWidth,
 } from "../marks";
+import { LANES } from "../hardware";
 import { capitalize, clamp, count, number, span } from "../numbers";
 import type { Focus, Picture } from "../types";
 import {
-  columnsInSector, type FollowedRow, LANES, pieceOf, rowAt, SECTOR, sectorsOf, rowsRead,
+  columnsInSector, type FollowedRow, pieceOf, rowAt, SECTOR, sectorsOf, rowsRead,
 } from "./followed";
 import { gatheredText } from "./sentences";
 
@@ -218,7 +219,7 @@ export function loadSentence(row: FollowedRow, { lanes: laneCount, bytes, sector
   if (idle > 0 && Math.ceil(tileOf(row) / reading.vector) < reading.lanes)
     return `${sentence} The other ${count(idle, "lane")} have no column and do nothing.`;
   if (reading.lanes >= LANES) return sentence;
-  if (worker === "warp")
+  if (worker === "warp" || worker === "combined warp")
     return `${sentence} The other ${LANES - reading.lanes} lanes of the warp do nothing.`;
   return `${sentence} The warp's other lanes ${worker === "window"
     ? "read other rows for the same window."

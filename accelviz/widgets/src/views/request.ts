@@ -1,9 +1,10 @@
 // A request of a warp as a sentence, and as a picture of its lanes and the sectors they touch.
 
 import { path, picture, mutedText, rect, textWidth, textMark } from "../marks";
+import { LANES } from "../hardware";
 import { count, number, span } from "../numbers";
 import { type MemoryRequest, unitsOf, WORD } from "../traces";
-import { type FollowedRow, LANES, SECTOR } from "./followed";
+import { type FollowedRow, SECTOR } from "./followed";
 
 const VERBS = { load: "reads", store: "writes", atomic: "adds to" };
 

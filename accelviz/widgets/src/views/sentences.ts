@@ -1,8 +1,9 @@
 // Sentences on the followed row: what it reads and writes, which workers compute it, and which
 // workers idle until the busiest of the block is done.
 
-import { capitalize, count, type Field, number, span } from "../numbers";
-import { type FollowedRow, isCombined, LANES, owningWorkers } from "./followed";
+import { capitalize, count, type Field, number, percent, span } from "../numbers";
+import { LANES } from "../hardware";
+import { type FollowedRow, owningWarps, owningWorkers } from "./followed";
 
 export const PLACE =
   "Place: position of the row in the order in which the kernel walks the rows, counted from 0.";
@@ -43,13 +44,6 @@ export function workersText(worker: string, numbers: number[]) {
   return `${worker}s ${texts.slice(0, -1).join(", ")} and ${texts.at(-1)}`;
 }
 
-/** A note on combined warps, which are drawn like single ones. */
-export const combinedWarpNote = (row: FollowedRow) => isCombined(row)
-  ? `Here ${Math.ceil(row.reading!.lanes / LANES)} hardware warps have the same nonzeros, for ` +
-  "different columns, and are drawn as one, a combined warp. Waiting is counted as if all " +
-  "combined warps of the block ran at the same time."
-  : "";
-
 /** Whether there are several attention heads: each has a worker, the workload counts the first. */
 export const hasUncountedHeads = ({ side: { heads } }: FollowedRow) => heads > 1;
 
@@ -69,8 +63,10 @@ export function rowSummary(row: FollowedRow) {
     way.push(["place", `place ${number(position)} in the order`]);
   if (blocks.length) way.push(["block", span("block", blocks[0], blocks[1])]);
   if (blocks.length && numbers.length)
-    way.push([`warp:${work!.block}:${numbers[0]}`,
-      workersText(isCombined(row) ? "combined warp" : row.worker, numbers)]);
+    way.push([`worker:${work!.block}:${numbers[0]}`, workersText(row.worker, numbers)]);
+  const warps = owningWarps(row);
+  if (blocks.length && warps.length && row.worker !== "warp")
+    way.push([`warp:${work!.block}:${warps[0]}`, workersText("warp", warps)]);
   way.push(["row", readsText(row)], ["y", outputText(row)]);
   return { way, why: idleReason(row) + tileSentence(row) };
 }
@@ -84,12 +80,12 @@ function tileSentence({ reading, nCols, blocks, reads, writes, operation }: Foll
     `${count(Math.ceil(nCols / reading.tile) - 1, "more block")} for the same rows.`;
 }
 
-/** Workers that idle until the busiest is done: those without a nonzero, all with fewer than the
- *  busiest, and the load of the next busiest. Workers of uncounted heads are left out. */
-function idleWorkers(row: FollowedRow) {
-  const { loads, most: largestLoad } = row.work!;
-  const idle = hasUncountedHeads(row) ? 0 : loads.filter((load) => !load).length;
-  const fewer = loads.filter((load) => load && load < largestLoad);
+/** Warps that idle until the busiest is done: those without a step, all with fewer than the
+ *  busiest, and the steps of the next busiest. Workers of uncounted heads are left out. */
+function idleWarps(row: FollowedRow) {
+  const { steps, most } = row.work!;
+  const idle = hasUncountedHeads(row) ? 0 : steps.filter((load) => !load).length;
+  const fewer = steps.filter((load) => load && load < most);
   return { idle, others: idle + fewer.length, next: Math.max(0, ...fewer) };
 }
 
@@ -100,64 +96,71 @@ function idleReason(row: FollowedRow): string {
   if (!row.pieces.length)
     return "It has no nonzero, so no block has it: " + (row.operation.per_nonzero
       ? "nothing is written." : `its row of ${row.writes} is cleared beforehand.`);
-  const numbers = owningWorkers(row);
+  const workers = owningWorkers(row), numbers = owningWarps(row);
   if (!numbers.length) return "The block that is shown does not compute this row.";
   if (side.rowPerLane) return laneIdleReason(row, numbers[0]);
-  const { loads, most, busiest } = work!, areSeveral = numbers.length > 1;
-  const leastBusy = numbers.reduce((a, b) => (loads[b] < loads[a] ? b : a));
-  const load = count(loads[leastBusy], "nonzero");
-  const owners = `${capitalize(workersText(worker, numbers))} of block ${number(work!.block)} ` +
-    `${areSeveral ? "share" : "has"} ${blocks[0] === blocks[1] ? "it" : "a part of it"}.`;
-  const heads = uncountedHeadsNote(row), { idle, others, next } = idleWorkers(row);
-  const [have, wait] = idle > 1 ? ["have", "wait"] : ["has", "waits"];
-  const othersIdle = `${capitalize(count(idle, `other ${worker}`))} of the block ${have} no work ` +
-    `and ${wait}`;
-  if (loads[leastBusy] < most) {
-    const who = areSeveral ? capitalize(`${worker} ${number(leastBusy)}`) : "It";
-    return `${owners} ${who} waits: it has ${load}, ${worker} ${number(busiest)} has ` +
+  const { steps, most, busiest } = work!, { unit } = side.hardware!;
+  const leastBusy = numbers.reduce((a, b) => (steps[b] < steps[a] ? b : a));
+  const load = count(steps[leastBusy], unit);
+  const who = `${capitalize(workersText(worker, workers))} of block ${number(work!.block)}` +
+    (worker === "warp" ? "" : ` (${workersText("warp", numbers)})`);
+  const owners = `${who} ${workers.length > 1 ? "share" : "has"} ${
+    blocks[0] === blocks[1] ? "it" : "a part of it"}.`;
+  const heads = uncountedHeadsNote(row), { idle, others, next } = idleWarps(row);
+  const areSeveral = numbers.length > 1;
+  const [have, idles] = idle > 1 ? ["have", "idle"] : ["has", "idles"];
+  const othersIdle = `${capitalize(count(idle, "other warp"))} of the block ${have} no work ` +
+    `and ${idles}`;
+  if (steps[leastBusy] < most) {
+    const warp = areSeveral || worker !== "warp" ? `Warp ${number(leastBusy)}` : "It";
+    return `${owners} ${warp} idles: it has ${load}, warp ${number(busiest)} has ` +
       `${number(most)}, and the block is done when the busiest is.` +
       (idle ? ` ${othersIdle}, too.` : heads && ` ${heads}`);
   }
-  const [nobody, them, theyHave] = areSeveral ? ["None of them waits", "them", "each has"]
-    : ["It waits for nobody", "it", "it has"];
+  const [nobody, them, theyHave] = areSeveral ? ["None of these warps idles", "them", "each has"]
+    : ["Its warp never idles", "it", "it has"];
   if (!next)
-    return `${owners} ${nobody}: no ${worker} of the block has more than ${load}.` +
-      (idle ? ` ${othersIdle} for ${them}.` : heads && ` ${heads}`);
-  return `${owners} ${nobody}, but ${count(others, `other ${worker}`)} of the block ` +
-    `${others > 1 ? "wait" : "waits"} for ${them}: ${theyHave} ${load}, the next busiest ` +
+    return `${owners} ${nobody}: no warp of the block has more than ${load}.` +
+      (idle ? ` ${othersIdle} until ${areSeveral ? "they are" : "it is"} done.`
+        : heads && ` ${heads}`);
+  return `${owners} ${nobody}, but ${count(others, "other warp")} of the block ` +
+    `${others > 1 ? "idle" : "idles"} until ${them === "it" ? "it is" : "they are"} done: ` +
+    `${theyHave} ${load}, the next busiest ` +
     `${number(next)}${idle ? `, ${number(idle)} ${have} none` : ""}. ${heads}`.trimEnd();
 }
 
-/** Like `idleReason`, for kernels in which each lane computes a row: a lane waits for the longest
+/** Like `idleReason`, for kernels in which each lane computes a row: a lane idles until the longest
  *  row of its warp and of its block. */
-function laneIdleReason({ degree, position, work, worker }: FollowedRow, warp: number) {
-  const { block: inBlock, loads, most } = work!, longest = loads[warp];
-  const has = `Lane ${position! % LANES} of ${worker} ${number(warp)} of block ` +
+function laneIdleReason({ degree, position, work }: FollowedRow, warp: number) {
+  const { block: inBlock, steps, most } = work!, longest = steps[warp];
+  const has = `Lane ${position! % LANES} of warp ${number(warp)} of block ` +
     `${number(inBlock)} has it: each thread has a row.`;
-  const note = "The share of waiting adds up the rows of a warp, so it does not include lanes " +
-    "that wait for the longest row of their warp.";
+  const note = "The idle share counts a warp as busy until its longest row is done, so it does " +
+    "not include lanes that idle in a busy warp.";
   if (degree === most)
-    return `${has} It waits for nobody: no row of the block is longer. ${note}`;
-  const others = `the longest row of its ${worker}` + (longest === most
+    return `${has} It never idles: no row of the block is longer. ${note}`;
+  const others = "the longest row of its warp" + (longest === most
     ? `, and of the block, has ${number(longest)}`
     : ` has ${number(longest)}, the longest of the block ${number(most)}`);
-  return `${has} It waits: it has ${count(degree, "nonzero")}, ${others}, and the block is ` +
+  return `${has} It idles: it has ${count(degree, "nonzero")}, ${others}, and the block is ` +
     `done when that is. ${note}`;
 }
 
-/** A sentence on how long a worker of the block idles, and which worker is the busiest. */
+/** A sentence on how long a warp of the block idles, and which is the busiest. */
 export function idleSentence(row: FollowedRow, warp: number) {
-  const { worker, side: { rowPerLane } } = row, { loads, most, busiest } = row.work!;
-  const load = loads[warp];
-  if (!most) return "No worker of this block has a nonzero.";
+  const { side: { rowPerLane, hardware } } = row, { steps, most, busiest } = row.work!;
+  const load = steps[warp];
+  if (!most) return "No warp of this block has a nonzero.";
   if (!load && hasUncountedHeads(row)) return uncountedHeadsNote(row);
-  const longest = `${capitalize(worker)} ${busiest} ` +
+  const longest = `Warp ${busiest} ` +
     `${rowPerLane ? "has the longest row" : "is the busiest"} of the block: ${number(most)}`;
-  if (!load) return `It has no nonzero. ${longest}; until it is done, this one waits.`;
-  const { others } = idleWorkers(row), wait = others > 1 ? "others wait" : "other waits";
+  if (!load) return `It has no nonzero. ${longest}; until it is done, this one idles.`;
+  const { others } = idleWarps(row), idle = others > 1 ? "others idle" : "other idles";
   if (load === most)
-    return "None has more in this block, so it waits for nobody" +
-      `${others ? `; ${number(others)} ${wait} for it` : ""}.`;
-  return `${rowPerLane ? "Its longest row" : "It"} has ${count(load, "nonzero")}. ${longest}. ` +
-    `So it waits while ${number(most - load)} more are summed.`;
+    return "None has more in this block, so it never idles" +
+      `${others ? `; ${number(others)} ${idle} until it is done` : ""}.`;
+  const share = percent((most - load) / most, 0);
+  const has = `${rowPerLane ? "Its longest row" : "It"} has ${count(load, hardware!.unit)}`;
+  return `${has}. ${longest}. So it idles for ${share} of the block's time, while ` +
+    `${number(most - load)} more are summed.`;
 }

@@ -7,18 +7,22 @@ import { escape } from "../marks";
 import { difference, micros, rounded, short } from "../numbers";
 import type { View } from "../panel";
 import type { Side, Statistic } from "../types";
-import { isCombined } from "./followed";
 
 type Kind = "share" | "number" | "count";
 
 // Rows of the table: field of `PartitionSummary`, label, kind of number, whether less is better
 // (null for neither), meaning.
 const ROWS: [Statistic, string, Kind, boolean | null, string][] = [
-  ["idle_share", "share of time waiting", "share", true, "Warp time spent waiting: a block lasts " +
-  "as long as its busiest warp, and this is the share of the warps' time in it that has no " +
-  "nonzero to sum."],
+  ["idle_share", "share of warp time idle", "share", true, "A block lasts as long as its busiest " +
+  "warp, and this is the share of the time of its hardware warps in which they have no nonzero " +
+  "to sum."],
   ["idle_warps", "share of idle warps", "share", true,
     "Launched warps that have no nonzero at all, as a share of all launched warps."],
+  ["longest", "steps of the longest warp", "count", true, "The most steps that one warp of the " +
+  "hardware takes; in a step it loads a part of a row for one nonzero of each of its workers."],
+  ["warps", "launched warps", "count", null, "Hardware warps of all blocks, with work or without."],
+  ["busy_warps", "warps with work", "count", null,
+    "Launched warps that have at least one nonzero."],
   ["imbalance", "busiest over mean", "number", true,
     "Nonzeros of the busiest warp over the mean of the warps with work; 1 is perfect balance."],
   ["largest", "nonzeros of the busiest", "count", true,
@@ -26,9 +30,6 @@ const ROWS: [Statistic, string, Kind, boolean | null, string][] = [
   ["mean", "mean nonzeros of a warp", "number", null, "Nonzeros over the warps that have any."],
   ["blocks", "blocks", "count", null, "Blocks of the grid for one tile of columns. The GPU hands " +
   "them to its SMs as these become free."],
-  ["warps", "launched warps", "count", null, "Warps of all blocks, with work or without."],
-  ["busy_warps", "warps with work", "count", null,
-    "Launched warps that have at least one nonzero."],
   ["rows_shared", "rows shared by warps", "count", true,
     "Rows that several warps of one block have parts of: their sums have to be added up."],
   ["rows_cut", "rows cut over blocks", "count", true,
@@ -41,9 +42,8 @@ const ROWS: [Statistic, string, Kind, boolean | null, string][] = [
     "What tells blocks or warps their work, in bytes; the kernel reads it besides the graph."],
 ];
 
-const TIME = "Median time of the kernel on a GPU, where this setting was recorded; else " +
-  "predicted: the recorded time of the strategy's default, scaled by how its warp time " +
-  "changes. Less is better.";
+const TIME =
+  "Median time of the kernel on a GPU, where this setting was recorded. Less is better.";
 
 const MANY = 1e7; // counts from here on are shown with three digits
 
@@ -97,31 +97,26 @@ const tableRow = (key: string, name: string, meaning: string, cells: unknown[]) 
   data-statistic=${key}><th scope="row" title=${meaning}>${name}</th>${
     cells.map((cell) => html`<td>${cell}</td>`)}</tr>`;
 
-/** The row of times; only recorded times are called better or worse. */
+/** The row of recorded times; times of different runs are not compared. */
 function timeRow(a: Side, b: Side | null) {
-  const cell = ({ times: { recorded, predicted } }: Side) =>
-    recorded !== null ? micros(recorded) : predicted === null ? dash("not recorded")
-      : html`<span title="predicted: this setting was not recorded">≈ ${micros(predicted)}</span>`;
-  const cells: unknown[] = [cell(a)];
+  const [first, second] = [a, b].map((side) => side?.times.recorded ?? null);
+  const cell = (time: typeof first) => time ? micros(time.median) : dash("not recorded");
+  const cells: unknown[] = [cell(first)];
   if (b) {
-    const [first, second] = [a, b].map(({ times }) => times.recorded ?? times.predicted);
-    const areRecorded = a.times.recorded !== null && b.times.recorded !== null;
-    const by = first !== null && second !== null ? difference(first, second, 1) : null;
-    cells.push(cell(b),
-      by === null ? "" : signed(by, micros(Math.abs(by)), areRecorded ? true : null));
+    const by = difference(first?.median ?? NaN, second?.median ?? NaN, 1);
+    cells.push(cell(second), Number.isNaN(by) ? ""
+      : first!.run !== second!.run ? dash("Of different runs.")
+        : signed(by, micros(Math.abs(by)), true));
   }
   return tableRow("time", "time on a GPU", TIME, cells);
 }
 
-/** The worker that a side's statistics count. */
-const unitOf = (side: Side) => isCombined(side) ? "combined warp" : side.worker;
-
 // Statistics per worker, which are comparable only between sides with the same kind of worker.
 const PER_WORKER = new Set<Statistic>(
-  ["idle_warps", "imbalance", "largest", "mean", "warps", "busy_warps", "rows_shared"]);
+  ["imbalance", "largest", "mean", "rows_shared"]);
 
 export const statistics: View = (host) => ({ a, b }) => {
-  const units = [a, b].map((side) => side && unitOf(side)), sameUnit = !b || units[0] === units[1];
+  const units = [a, b].map((side) => side && side.worker), sameUnit = !b || units[0] === units[1];
   const heads = a.heads > 1 ? a.heads : b?.heads ?? 1;
   const comparable = !b || a.heads === b.heads; // only the first head is counted
   const rows = ROWS.map(([key, name, kind, lessIsBetter, meaning]) => {
@@ -130,7 +125,8 @@ export const statistics: View = (host) => ({ a, b }) => {
       ? dash("Of one of them only the first head is counted.")
       : sameUnit || !isPerWorker ? differenceOf(a.summary[key], b.summary[key], kind, lessIsBetter)
         : dash(`A ${units[0]} is no ${units[1]}.`));
-    return tableRow(key, sameUnit ? name.replace(/\bwarp(?=s?\b)/, a.worker) : name, meaning,
+    const title = sameUnit && isPerWorker ? name.replace(/\bwarp(?=s?\b)/, a.worker) : name;
+    return tableRow(key, title, meaning,
       [valueText(a.summary[key], kind), ...(b ? [valueText(b.summary[key], kind), compared] : [])]);
   });
   const head = (side: Side, i: number) => html`<th scope="col" title=${side.description}>${
@@ -141,6 +137,6 @@ export const statistics: View = (host) => ({ a, b }) => {
     b ? html`${head(b, 1)}<th scope="col">difference</th>` : ""}</tr></thead><tbody>${
     timeRow(a, b)}${rows}</tbody></table></div>${heads > 1 ? html`<p class="av-note">A row has a
     subwarp for each of its ${heads} heads. Only the first head's is counted as work; what the
-    others do counts as waiting here.</p>` : ""}${b ? html`<p class="av-note">▲ the first is
+    others do counts as idle here.</p>` : ""}${b ? html`<p class="av-note">▲ the first is
     better, ▼ it is worse; without a sign it is neither.</p>` : ""}`, host);
 };
