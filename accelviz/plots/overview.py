@@ -57,7 +57,8 @@ def overview(plan: Plan, warp_level: Plan, schemes: pd.DataFrame, *, timed_on: s
         "warp | rows)",
         lower: "The work of every hardware warp, and the share of warp time that is idle until the "
         "busiest of a block ends",
-        last: f"An idle share is not a time: {timed_on}",
+        last: f"An idle share is not a time: {plan.n_cols:,} columns; {timed_on}.\n"
+        "A colour is a strategy; that of Accel-GCN is here in two settings.",
     }
     for number, (panel, text) in enumerate(panel_titles.items(), 1):
         indented = text.replace("\n", "\n     ")
@@ -78,7 +79,7 @@ def overview(plan: Plan, warp_level: Plan, schemes: pd.DataFrame, *, timed_on: s
         "degree sorting and the block-level partition": plan,
     }
     loads = {
-        f"{planned.statistics.idle_share:.0%} with {scheme}": plan_load_map(planned)
+        f"{planned.statistics.idle_share:.1%} with {scheme}": plan_load_map(planned)
         for scheme, planned in plans.items()
     }
     load_maps(loads, axes=list(lower.subplots(len(loads), 1, squeeze=False)[:, 0]))
@@ -121,7 +122,7 @@ def _draw_schemes(panel: SubFigure, schemes: pd.DataFrame) -> None:
     colours = schemes["strategy"].map(strategy_colours(schemes["strategy"]))
     lines = np.arange(len(schemes))
     bars = idle_ax.barh(lines, schemes["waiting"].fillna(0), height=0.6, color=colours)
-    texts = schemes["waiting"].map("{:.0f}%".format, na_action="ignore").fillna("not known")
+    texts = schemes["waiting"].map("{:.1f}%".format, na_action="ignore").fillna("not known")
     idle_ax.bar_label(bars, texts, padding=3, fontsize=9)
     idle_ax.set(xlabel="warp time idle, %", xlim=(0, 112))
     idle_ax.set_yticks(lines, schemes.index)

@@ -194,7 +194,7 @@ def test_shares_of_the_points():
 def test_the_bounds_of_metrics_match_the_assignment_s_text(name):
     graph = hidden.graphs(5)[name]
     no_points, full_points = metrics.bounds(graph)
-    plans = {scheme: accelviz.plan(graph, scheme) for scheme in ("accel_gcn", "graphblast")}
+    plans = {scheme: accelviz.plan(graph, scheme, 32) for scheme in ("accel_gcn", "graphblast")}
     assert full_points.waiting == plans["accel_gcn"].statistics.idle_share
     assert full_points.metadata_bytes == plans["accel_gcn"].metadata_bytes
     assert no_points.waiting == plans["graphblast"].statistics.idle_share
