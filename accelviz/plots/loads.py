@@ -144,8 +144,8 @@ def load_maps(
         if columns:
             extent = (-0.5, load.n_blocks - 0.5, warps - 0.5, -0.5)
             halves = np.stack([load.most, load.mean], axis=2).reshape(columns, -1)
-            shown = np.ma.masked_equal(halves.T, 0)
-            draw.cells(ax, shown.clip(min=1), colours, norm, extent=extent)
+            cells = np.ma.masked_equal(halves.T, 0)
+            draw.cells(ax, cells.clip(min=1), colours, norm, extent=extent)
             draw.count_ticks(ax.yaxis, most=4)
         else:
             ax.set_yticks([])

@@ -142,7 +142,7 @@ def test_the_best_scheme_is_first_and_the_papers_last(board):
     assert papers[papers["scheme"] == "accel_gcn"]["waiting"].mean() == pytest.approx(
         np.mean(
             [
-                accelviz.plan(graph, "accel_gcn").statistics.idle_share
+                accelviz.plan(graph, "accel_gcn", 32).statistics.idle_share
                 for graph in hidden.graphs(5).values()
             ]
         )

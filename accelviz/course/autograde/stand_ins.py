@@ -20,7 +20,7 @@ ANSWERS = (
     *(f"accelviz.strategies.{name}" for name in ("cusparse", "fusegnn", "tc_gnn", "windows")),
 )
 #: Modules of these packages that are not replaced.
-HARMLESS = ("metadata", "summary", "operation")
+HARMLESS = ("hardware_warps", "metadata", "summary", "operation")
 #: Modules that need the replaced ones, and are replaced too.
 _DEPENDENT = ("accelviz.widgets", "accelviz.analysis.settings")
 

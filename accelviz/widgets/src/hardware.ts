@@ -67,7 +67,7 @@ export function hardwareOf(
     const known = columns && columns.lanes + LANES > lanes;
     const kinds: [number, number | null][] = !known ? [[1, null]]
       : [[Math.floor(nCols / columns.tile), columns.tile], [1, nCols % columns.tile]];
-    const found = new Map<string, Pattern>();
+    const byKey = new Map<string, Pattern>();
     for (const [tiles, tileColumns] of kinds) {
       if (!tiles || tileColumns === 0) continue;
       const shares = sharesOf(tileColumns);
@@ -75,13 +75,13 @@ export function hardwareOf(
       for (const share of shares.flat(2)) share.times /= unit;
       const key = JSON.stringify(shares.map((of) => of.map((all) =>
         all.map(({ worker, times }) => [worker, times]))));
-      const before = found.get(key);
+      const before = byKey.get(key);
       if (before) {
         before.weight += tiles * unit;
         before.unit = Math.max(before.unit, unit);
-      } else found.set(key, { weight: tiles * unit, unit, key, shares });
+      } else byKey.set(key, { weight: tiles * unit, unit, key, shares });
     }
-    return [...found.values()];
+    return [...byKey.values()];
   }
 
   /** Steps of each warp by one pattern, in its units, from the loads of the block's workers. */
