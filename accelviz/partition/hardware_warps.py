@@ -124,8 +124,8 @@ class HardwareWarps:
             Number of column tiles of the kind; workers, shape (k, passes, warps); iterations over
             columns that a nonzero of the worker takes, of the same shape, 0 where there is none.
         """
-        first_lane = WARP_SIZE * np.arange(self.passes * self.warps)
-        first_lane = first_lane.reshape(self.passes, self.warps)
+        numbers = np.arange(self.passes * self.warps).reshape(self.passes, self.warps)
+        first_lane = WARP_SIZE * numbers
         first = np.maximum((first_lane - self.lanes) // self.spacing + 1, 0)
         most = int(((first_lane + WARP_SIZE - 1) // self.spacing - first).max(initial=0)) + 1
         worker = first + np.arange(most)[:, None, None]

@@ -202,7 +202,7 @@ class Strategy(ABC):
     ) -> PartitionSummary | None:
         """Return the plan's statistics by a closed form, or None if there is no closed form."""
         description = self.described(graph, n_cols, **options)
-        return description and description.summary(self.degrees(graph), n_cols)
+        return None if description is None else description.summary(self.degrees(graph), n_cols)
 
     def degrees(self, graph: Graph | RowDegrees) -> RowDegrees:
         """Return the degrees that closed forms take: of rows, or of columns if `by_sender`."""
