@@ -1,0 +1,486 @@
+"""Calls of ours, of cuSPARSE and of published kernels on the `Problem`s of peer_problems.py.
+
+A contender yields one `Variant` for each setting that its authors offer; peers.py checks each
+result and takes the fastest right one. The libraries are those of ../peers/build.py. Whatever a
+call needs beyond the graph's own arrays is computed here, before it is timed, as its authors'
+preprocessing computes it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cupy
+import numpy as np
+from peer_problems import SLOPE, DeviceGraph, Problem, padded
+
+import accelviz
+from accelviz.devices import find_device
+from accelviz.strategies.choice import choose_strategy
+
+FORWARD, BOTH = "forward", "both"
+#: Rows of a graph from which FlashSparse's float16 output and others would need 64-bit offsets.
+_INT_LIMIT = 1 << 31
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A setting of a contender, ready to run.
+
+    Attributes
+    ----------
+    name : str
+    run : callable
+        Launches everything that a call needs on the null stream.
+    results : dict of str to array
+        What `run` writes, by the names of `Problem.expected`.
+    stage : str
+        `FORWARD`, or `BOTH` of a forward pass and its gradient.
+    errors : callable, optional
+        In place of `Problem.errors`, for another problem such as a matrix of ones.
+    """
+
+    name: str
+    run: Callable[[], object]
+    results: Mapping[str, Any]
+    stage: str = FORWARD
+    errors: Callable[[Mapping[str, Any]], dict[str, float]] | None = None
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A kernel to compare, by operation.
+
+    Attributes
+    ----------
+    name : str
+    dtype : str
+        Arithmetic: contenders are compared with ours of the same one.
+    library : str
+        Name of its shared library; "" for ours and cuSPARSE.
+    operations : dict of str to callable
+        Functions from (library, Problem) to variants.
+    most_error : float
+        Largest error of a right result, over the sum of its terms' magnitudes (SpMM, SDDMM) or over
+        the largest element.
+    """
+
+    name: str
+    dtype: str
+    library: str
+    operations: Mapping[str, Callable[[Any, Problem], Iterator[Variant]]]
+    most_error: float = field(default=2e-5)
+
+
+@functools.cache
+def load(folder: Path, name: str) -> Any:
+    """Return a peer's shared library; None for ours and cuSPARSE, which have none."""
+    return ctypes.CDLL(str(folder / f"{name}.so")) if name else None
+
+
+def bound(function: Any, *arguments: Any) -> Callable[[], Any]:
+    """Return a call of a C function with arrays, numbers, structures and None as arguments."""
+    return functools.partial(function, *map(_argument, arguments))
+
+
+def _argument(value: Any) -> Any:
+    if value is None:
+        return ctypes.c_void_p(0)
+    if isinstance(value, cupy.ndarray):
+        return ctypes.c_void_p(value.data.ptr)
+    if isinstance(value, float):
+        return ctypes.c_float(value)
+    return ctypes.c_int(value) if isinstance(value, int | np.integer) else value
+
+
+def structure(*values: Any) -> Any:
+    """Return a C structure of integers, then arrays."""
+    types = [ctypes.c_int if isinstance(value, int) else ctypes.c_void_p for value in values]
+    fields = [(f"field{i}", kind) for i, kind in enumerate(types)]
+    kind = type("Structure", (ctypes.Structure,), {"_fields_": fields})
+    made = kind(*(value if isinstance(value, int) else value.data.ptr for value in values))
+    made.arrays = values  # keeps them alive
+    return made
+
+
+def zeroing(array: Any) -> Callable[[], None]:
+    """Return a function that sets an array to zero on the null stream."""
+    return functools.partial(array.data.memset_async, 0, array.nbytes)
+
+
+def after(*calls: Callable[[], object]) -> Callable[[], None]:
+    """Return a function that makes the calls one after the other."""
+
+    def run() -> None:
+        for call in calls:
+            call()
+
+    return run
+
+
+# Ours, and cuSPARSE through accelviz.
+
+
+def planned(problem: Problem, strategy: str, operation: str, **settings: Any) -> tuple[Any, Any]:
+    """Return a prepared plan and its outputs."""
+    widths = {"heads": problem.heads} if problem.heads else {}
+    plan = accelviz.plan(
+        problem.on_gpu.graph,
+        strategy,
+        problem.n_cols,
+        operation=operation,
+        **widths,
+        **settings,
+    )
+    ready = find_device("cuda").prepare(plan)
+    return ready, ready.outputs()
+
+
+def launch_of(ready: Any, operands: Mapping[str, Any], outputs: Mapping[str, Any]) -> Any:
+    """Return a function that launches a prepared plan."""
+    return functools.partial(ready.launch, ready.inputs(ready.placed(operands)), outputs)
+
+
+def ours(
+    operation: str, settings: Mapping[str, Any] | None = None, strategy: str | None = None
+) -> Callable[[Any, Problem], Iterator[Variant]]:
+    """Return our SpMM or SDDMM: the strategy and settings that our rule chooses, or given ones."""
+
+    def variants(_: Any, problem: Problem) -> Iterator[Variant]:
+        name, chosen = strategy, dict(settings or {})
+        if name is None:
+            name, chosen = choose_strategy(problem.on_gpu.graph, problem.n_cols, operation)
+        ready, outputs = planned(problem, name, operation, **chosen)
+        run = launch_of(ready, problem.inputs, outputs)
+        yield Variant(ready.variant or name, run, outputs)
+
+    return variants
+
+
+def ours_attention(score: str) -> Callable[[Any, Problem], Iterator[Variant]]:
+    """Return our attention, forward, and with its gradient."""
+
+    def variants(_: Any, problem: Problem) -> Iterator[Variant]:
+        forward, outputs = planned(problem, "lane_groups", score)
+        run = launch_of(forward, problem.inputs, outputs)
+        yield Variant("lane_groups", run, {"Y": outputs["Y"]})
+        backward, gradients = planned(problem, "lane_groups", f"{score}_gradient")
+        gradient = launch_of(backward, {**problem.inputs, **outputs}, gradients)
+        results = {"Y": outputs["Y"], **gradients}
+        yield Variant("lane_groups", after(run, gradient), results, BOTH)
+
+    return variants
+
+
+def ours_max(_: Any, problem: Problem) -> Iterator[Variant]:
+    """Yield our maximum; its gradient includes the shares of equal maxima."""
+    forward, outputs = planned(problem, "lane_groups", "spmm_max")
+    run = launch_of(forward, problem.inputs, outputs)
+    yield Variant("lane_groups", run, {"Y": outputs["Y"]})
+    backward, gradients = planned(problem, "lane_groups", "spmm_extremum_gradient")
+    dY, shared = problem.inputs["dY"], cupy.empty_like(problem.inputs["dY"])
+    share = functools.partial(cupy.multiply, dY, outputs["share"], out=shared)
+    operands = {**problem.inputs, "Y": outputs["Y"], "dY": shared}
+    gradient = launch_of(backward, operands, gradients)
+    results = {"Y": outputs["Y"], "dX": gradients["dX"]}
+    yield Variant("lane_groups", after(run, share, gradient), results, BOTH)
+
+
+# RoDe.
+
+
+def rode_segments(on_gpu: DeviceGraph, length: int, block: int = 32, vector: int = 4) -> Any:
+    """Split rows as RoDe: segments of `length` nonzeros, and rows with a remainder of a block.
+
+    Segments begin at multiples of `vector` but for the first of a row, so that a first segment is
+    shorter by the row's offset.
+    """
+    starts, ends = on_gpu.pointers[:-1], on_gpu.pointers[1:]
+    padding = starts % vector
+    size = ends - starts + padding
+    full = cupy.where(size > 0, (size - 1) // length, 0)  # segments before the last one
+    last = size - full * length
+    counts = full + (last >= block)
+    rows = cupy.repeat(cupy.arange(on_gpu.n_rows, dtype=np.int32), cupy.asnumpy(counts))
+    first = cupy.cumsum(counts) - counts
+    index = cupy.arange(rows.size) - first[rows]
+    begins = cupy.where(index > 0, starts[rows] - padding[rows] + index * length, starts[rows])
+    begins = cupy.append(begins, on_gpu.nnz).astype(np.int32)
+    residues = cupy.flatnonzero(last % block).astype(np.int32)
+    return structure(int(rows.size), int(residues.size), rows, residues, begins)
+
+
+@functools.cache
+def _streams() -> list[tuple[str, int, int]]:
+    first, second = cupy.cuda.Stream(), cupy.cuda.Stream()
+    _streams.alive = first, second  # type: ignore[attr-defined]
+    return [("one stream", 0, 0), ("two streams", first.ptr, second.ptr)]
+
+
+def _stream_arguments(*streams: int) -> list[Any]:
+    return [ctypes.c_void_p(stream) for stream in streams]
+
+
+def rode_spmm(library: Any, problem: Problem) -> Iterator[Variant]:
+    """Yield its tiles of 32 and 64 columns, with its two kernels on one stream and on two."""
+    on_gpu, d = problem.on_gpu, problem.n_cols
+    if d % 32 or on_gpu.n_columns * d * 4 >= _INT_LIMIT:  # its offsets are 32-bit numbers of bytes
+        return
+    segments, Y = rode_segments(on_gpu, 512), padded((on_gpu.n_rows, d))
+    tiles = [tile for tile in (32, 64) if d % tile == 0]
+    for tile, (name, *streams) in itertools.product(tiles, _streams()):
+        arrays = on_gpu.values, on_gpu.columns, on_gpu.pointers, problem.inputs["X"], Y
+        sizes = tile, segments, on_gpu.n_columns, d
+        run = bound(library.rode_spmm, *sizes, *arrays, *_stream_arguments(*streams))
+        yield Variant(f"tile {tile}, {name}", after(zeroing(Y), run), {"Y": Y})
+
+
+def rode_sddmm(library: Any, problem: Problem) -> Iterator[Variant]:
+    """Yield its kernels for 32 and for 128 columns, with weights of one."""
+    on_gpu, d = problem.on_gpu, problem.n_cols
+    if max(on_gpu.n_rows, on_gpu.n_columns) * d >= _INT_LIMIT:
+        return
+    Z, inputs = padded((on_gpu.nnz, 1)), problem.inputs
+    for tile, length, widths in ((32, 512, (32, 64, 128, 256)), (128, 32, (128, 256))):
+        if d not in widths:
+            continue
+        segments = rode_segments(on_gpu, length)
+        for name, *streams in _streams():
+            arrays = on_gpu.ones, on_gpu.columns, on_gpu.pointers, inputs["U"], inputs["V"], Z
+            sizes = tile, segments, on_gpu.n_columns, d
+            run = bound(library.rode_sddmm, *sizes, *arrays, *_stream_arguments(*streams))
+            yield Variant(f"n{tile}, {name}", run, {"scores": Z})
+
+
+def sputnik_spmm(library: Any, problem: Problem) -> Iterator[Variant]:
+    """Yield its kernel for this number of columns, with rows in descending order of degree."""
+    on_gpu, d = problem.on_gpu, problem.n_cols
+    if max(on_gpu.n_rows, on_gpu.n_columns) * d * 4 >= _INT_LIMIT:
+        return
+    Y = padded((on_gpu.n_rows, d))
+    sizes = on_gpu.n_rows, on_gpu.n_columns, d, on_gpu.nnz
+    arrays = on_gpu.by_degree, on_gpu.values, on_gpu.pointers, on_gpu.columns, problem.inputs["X"]
+    yield Variant("", bound(library.sputnik_spmm, *sizes, *arrays, Y, None), {"Y": Y})
+
+
+# FlashSparse and Voltrix: windows of rows on tensor cores.
+
+
+def flashsparse(dtype: str) -> Callable[[Any, Problem], Iterator[Variant]]:
+    """Return FlashSparse's SpMM by whole windows, and by pieces of at most 32 blocks."""
+    width, most, kind = (4, 32, np.float32) if dtype == "tf32" else (8, 32, np.float16)
+
+    def variants(library: Any, problem: Problem) -> Iterator[Variant]:
+        on_gpu, d = problem.on_gpu, problem.n_cols
+        pointers, columns, place = on_gpu.windows(8)
+        window = on_gpu.rows // 8
+        counts = cupy.diff(pointers)
+        # Blocks are 8 x `width`, row by row; the last one of a window is narrower.
+        block, inside = place // width, place % width
+        count = counts[window]
+        row_length = cupy.where(block < count // width, width, count % width)
+        start = 8 * (pointers[window].astype(np.int64) + block * width)
+        values = cupy.zeros(8 * int(pointers[-1]) + 1024, kind)
+        values[start + (on_gpu.rows % 8) * row_length + inside] = on_gpu.values.astype(kind)
+        X = problem.inputs["X"]
+        if dtype == "float16":
+            X = padded(X.shape, kind)
+            X[...] = problem.inputs["X"]
+        run = getattr(library, "flashsparse_tf32" if dtype == "tf32" else "flashsparse_fp16")
+        whole = structure(int(counts.size), 0, pointers, pointers, pointers)
+        pieces, shared = _pieces(pointers, counts, most * width)
+        has_empty = bool((counts == 0).any())
+        for name, parts, zeroed in (("windows", whole, has_empty), ("balanced", pieces, shared)):
+            Y = padded((on_gpu.n_rows, d), kind if name == "windows" else np.float32)
+            call = bound(run, parts, on_gpu.n_rows, d, columns, values, X, Y)
+            call = after(zeroing(Y), call) if zeroed or has_empty else call
+            yield Variant(name, call, {"Y": Y})
+
+    return variants
+
+
+def _pieces(pointers: Any, counts: Any, most: int) -> tuple[Any, bool]:
+    """Cut windows of more than `most` vectors; return the parts, and whether any was cut."""
+    n_pieces = cupy.maximum(-(-counts // most), 1)
+    window = cupy.repeat(cupy.arange(counts.size, dtype=np.int32), cupy.asnumpy(n_pieces))
+    first = cupy.cumsum(n_pieces) - n_pieces
+    begins = pointers[window] + most * (cupy.arange(window.size) - first[window])
+    begins = cupy.append(begins, pointers[-1]).astype(np.int32)
+    is_shared = (n_pieces > 1)[window].astype(np.int32)
+    parts = structure(int(window.size), 1, begins, window, is_shared)
+    return parts, bool(is_shared.any())
+
+
+def voltrix_spmm(library: Any, problem: Problem) -> Iterator[Variant]:
+    """Yield its three kernels, which have no weights: A is a matrix of ones."""
+    on_gpu, d, height, width = problem.on_gpu, problem.n_cols, 16, 8
+    pointers, _, place = on_gpu.windows(height)
+    blocks = -(-cupy.diff(pointers) // width)
+    n_windows, total = blocks.size, int(blocks.sum())
+    if total * height * width >= _INT_LIMIT:
+        return
+    block_pointers = cupy.zeros(n_windows + 1, np.int32)
+    block_pointers[1:] = cupy.cumsum(blocks)
+    tiles = cupy.zeros(total * height * width, np.float32)
+    block_columns = cupy.zeros(total * width + 1024, np.int32)
+    packed = cupy.zeros(tiles.size // 32 + 1024, np.uint32)
+    arrays = on_gpu.pointers, on_gpu.columns, blocks, place, on_gpu.rows, block_pointers
+    sizes = n_windows, on_gpu.n_rows, on_gpu.nnz
+    bound(library.voltrix_pack, *sizes, *arrays, tiles, block_columns, packed)()
+    cupy.cuda.Device().synchronize()
+    del tiles
+    expected, terms = problem.product(on_gpu.ones)
+
+    def errors(results: Mapping[str, Any]) -> dict[str, float]:
+        worst = float((abs(results["Y"].astype(np.float64) - expected) / terms).max())
+        return {"Y": worst if worst < np.inf else np.inf}
+
+    whole = padded((n_windows * height, d))
+    Y = whole[: on_gpu.n_rows]
+    for model in range(3):
+        arrays = block_pointers, packed, block_columns, problem.inputs["X"], whole
+        sizes = model, n_windows * height, on_gpu.nnz, d
+        run = bound(library.voltrix_spmm, *sizes, *arrays, None)
+        yield Variant(f"model {model}", run, {"Y": Y}, errors=errors)
+
+
+# Attention.
+
+
+def dgnn_gat(library: Any, problem: Problem) -> Iterator[Variant]:
+    """Yield its inference, its forward pass for training, and that with its gradient."""
+    on_gpu, inputs = problem.on_gpu, problem.inputs
+    heads, d = problem.heads, problem.n_cols
+    Y = padded((on_gpu.n_rows, heads, d))
+    sizes = on_gpu.n_rows, on_gpu.nnz, heads, d
+    scores, V = (inputs["receiver"], inputs["sender"]), inputs["V"]
+    arrays = *scores, on_gpu.pointers, on_gpu.columns, V, SLOPE
+    run = bound(library.dgnn_gat_inference, *sizes, *arrays, Y)
+    yield Variant("inference", run, {"Y": Y})
+    mask = cupy.ones((on_gpu.nnz, heads), np.float32)
+    row_max, row_sum = cupy.empty((2, on_gpu.n_rows, heads), np.float32)
+    forward = bound(library.dgnn_gat, *sizes, *arrays, mask, row_max, row_sum, Y)
+    yield Variant("training", forward, {"Y": Y})
+    column_pointers, rows, order = on_gpu.transposed
+    d_edge, dV = cupy.empty_like(mask), padded(V.shape)
+    d_receiver, d_sender = (cupy.empty_like(score) for score in scores)
+    arrays = on_gpu.pointers, on_gpu.columns, column_pointers, rows, order, row_max, row_sum, mask
+    gradients = d_edge, dV, d_receiver, d_sender
+    backward = bound(
+        library.dgnn_gat_gradient,
+        *sizes,
+        SLOPE,
+        *(*arrays, V, *scores, inputs["dY"], *gradients),
+    )
+    results = {"Y": Y, "dV": dV, "d_receiver": d_receiver, "d_sender": d_sender}
+    yield Variant("training", after(forward, zeroing(d_sender), backward), results, BOTH)
+
+
+def dfgnn_gat(library: Any, problem: Problem) -> Iterator[Variant]:
+    """Yield three of its kernels, all without a gradient."""
+    on_gpu, inputs = problem.on_gpu, problem.inputs
+    heads, d = problem.heads, problem.n_cols
+    Y = padded((on_gpu.n_rows, heads, d))
+    floats = -(-8 * on_gpu.max_degree // 32) * 32
+    for kernel, name in enumerate(("tiling", "hyper", "softmax_gm")):
+        if name == "hyper" and 4 * floats > 48 << 10:  # shared memory of a block
+            continue
+        scores = cupy.empty((on_gpu.nnz, heads), np.float32) if name == "softmax_gm" else None
+        sizes = kernel, on_gpu.n_rows, on_gpu.nnz, heads, d, floats
+        arrays = inputs["receiver"], inputs["sender"], on_gpu.pointers, on_gpu.columns
+        more = on_gpu.rows, inputs["V"], SLOPE, scores, Y
+        yield Variant(name, bound(library.dfgnn_gat, *sizes, *arrays, *more), {"Y": Y})
+
+
+def _nodes(on_gpu: DeviceGraph, quantile: float, transposed: bool = False) -> Any:
+    light, heavy = on_gpu.buckets(quantile, transposed)
+    return structure(int(light.size), int(heavy.size), light, heavy)
+
+
+def turbo_gatv2(library: Any, problem: Problem) -> Iterator[Variant]:
+    """Yield GATv2 with its default of one bucket of rows, and with 1 % and 0.1 % as long rows."""
+    on_gpu, inputs = problem.on_gpu, problem.inputs
+    heads, d = problem.heads, problem.n_cols
+    if d not in (32, 64):
+        return
+    R, V, a, dY = (inputs[name] for name in ("R", "V", "a", "dY"))
+    Y, dR, dV, by_row = padded(R.shape), padded(R.shape), padded(V.shape), padded(R.shape)
+    logsumexp, G = cupy.empty((2, on_gpu.n_rows, heads), np.float32)
+    da = cupy.empty_like(a)
+    column_pointers, rows, _ = on_gpu.transposed
+    graph = on_gpu.pointers, on_gpu.columns
+    for quantile in (-1, 0.99, 0.999):
+        sizes, nodes = (on_gpu.n_rows, heads, d), _nodes(on_gpu, quantile)
+        arrays = R, V, *graph, a, Y, logsumexp, SLOPE
+        forward = bound(library.turbo_gatv2, *sizes, nodes, *arrays)
+        yield Variant(f"quantile {quantile}", forward, {"Y": Y})
+        arrays = dY, R, V, *graph, column_pointers, rows, a, logsumexp, SLOPE, by_row, G
+        buckets = nodes, _nodes(on_gpu, quantile, transposed=True)
+        backward = bound(library.turbo_gatv2_gradient, *sizes, *buckets, *arrays, dR, dV, da)
+        results = {"Y": Y, "dR": dR, "dV": dV, "da": da}
+        yield Variant(f"quantile {quantile}", after(forward, backward), results, BOTH)
+
+
+def turbo_max(library: Any, problem: Problem) -> Iterator[Variant]:
+    """Yield settings among those that its tuner tries: buckets, and kernels for long rows."""
+    on_gpu, d = problem.on_gpu, problem.n_cols
+    X, dY = problem.inputs["X"], problem.inputs["dY"]
+    Y, dX, arg = padded(dY.shape), padded(X.shape), padded(dY.shape, np.int32)
+    warps = 1 if d <= 128 else 2
+    for quantile in (-1, 0.9, 0.99, 0.999):
+        nodes = _nodes(on_gpu, quantile)
+        n_heavy = on_gpu.buckets(quantile)[1].size
+        packed = cupy.empty((n_heavy, d), np.uint64)
+        for edges in (128, 512, 0) if quantile != -1 else (128,):
+            arrays = on_gpu.pointers, on_gpu.columns, X, packed, Y, arg, d
+            forward = bound(library.turbo_max, warps, edges, nodes, on_gpu.max_degree, *arrays)
+            name = f"quantile {quantile}, {edges or 'two dimensions'}"
+            yield Variant(name, forward, {"Y": Y})
+            sizes = on_gpu.n_rows, on_gpu.n_columns, d
+            backward = bound(library.turbo_max_gradient, *sizes, dY, arg, dX)
+            yield Variant(name, after(forward, backward), {"Y": Y, "dX": dX}, BOTH)
+
+
+#: Errors of tensor cores: inputs of 11 bits, truncated, and sums in half precision.
+_TF32, _FLOAT16 = 4e-3, 2e-2
+CONTENDERS = (
+    Contender(
+        "ours",
+        "float32",
+        "",
+        {
+            "spmm": ours("spmm"),
+            "sddmm": ours("sddmm"),
+            "gat": ours_attention("gat"),
+            "gatv2": ours_attention("gatv2"),
+            "max": ours_max,
+        },
+    ),
+    Contender(
+        "ours",
+        "float16",
+        "",
+        {"spmm": ours("spmm", {"storage": "float16"}, "lane_groups")},
+        _FLOAT16,
+    ),
+    Contender(
+        "cusparse",
+        "float32",
+        "",
+        {"spmm": ours("spmm", {}, "cusparse"), "sddmm": ours("sddmm", {}, "cusparse")},
+    ),
+    Contender("rode", "float32", "rode", {"spmm": rode_spmm, "sddmm": rode_sddmm}),
+    Contender("sputnik", "float32", "sputnik", {"spmm": sputnik_spmm}),
+    Contender("flashsparse", "tf32", "flashsparse", {"spmm": flashsparse("tf32")}, _TF32),
+    Contender("flashsparse", "float16", "flashsparse", {"spmm": flashsparse("float16")}, _FLOAT16),
+    Contender("voltrix", "tf32, no weights", "voltrix", {"spmm": voltrix_spmm}, _TF32),
+    Contender("dgnn", "float32", "dgnn", {"gat": dgnn_gat}),
+    Contender("dfgnn", "float32", "dfgnn", {"gat": dfgnn_gat}),
+    Contender("turbo_gnn", "float32", "turbo_gnn", {"gatv2": turbo_gatv2, "max": turbo_max}),
+)
