@@ -48,7 +48,9 @@ def prepared(
         names = ", ".join(parameters)
         fix = "values=... for weights" if names in _LIKE_VALUES else "strategy=... beside it"
         raise ArgumentError(names, "given without a strategy", fix)
-    chosen = find_strategy(strategy or operation.fastest, operation)
+    on_cpu = operation.fastest_on_cpu and choose(device, arrays).name == "cpu"
+    default = operation.fastest_on_cpu if on_cpu else operation.fastest
+    chosen = find_strategy(strategy or default, operation)
     widths = operation.widths_of(operands)
     if "n_cols" not in {*widths, *parameters}:
         problem = f"packed operands of {operation.name} do not tell it"

@@ -42,7 +42,8 @@ def spmm(
         Weights in the graph's order of nonzeros, by default the graph's. Other weights need no new
         plan. They must be finite, which is checked only on the host.
     strategy : str or Strategy, optional
-        See `plan`. By default `lane_groups`, the fastest.
+        See `plan`. By default `lane_groups`, the fastest, and on the CPU `graphblast`, which keeps
+        the order of the rows.
     device : {"auto", "cuda", "cpu", "emulator"}
         "auto" chooses the GPU if there is one and the strategy has a kernel, else the CPU.
         "emulator" runs the CUDA kernel itself on the host, thread by thread, and finds races and

@@ -172,6 +172,9 @@ class Operation(Immutable):
         Reduction of the terms of one output entry.
     independent : str
         Name of a width with independent entries, as the columns of an SpMM; "" if there is none.
+    fastest_on_cpu : str
+        Name of the default strategy of a replay, such as one without another order of the rows; ""
+        is `fastest`.
     """
 
     name: str
@@ -188,6 +191,7 @@ class Operation(Immutable):
     by_sender: bool = False
     reduction: str = "sum"
     independent: str = ""
+    fastest_on_cpu: str = ""
     operands: Mapping[str, Operand] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -15,7 +14,7 @@ from scipy import sparse
 from accelviz.graph import Pattern
 from accelviz.plans import Plan
 from accelviz.plans.operation import EPS32, Arrays
-from accelviz.plans.replay import rowwise
+from accelviz.plans.replay import rowwise, usable_cores
 
 #: Products, or nonzeros, of a thread's piece of work.
 _PIECE_PRODUCTS = _PIECE_NONZEROS = 1 << 20
@@ -35,7 +34,7 @@ def by_rows(pattern: Pattern, compute: Callable[[Pattern, slice, slice], None]) 
         piece = Pattern(pointers[first : last + 1] - pointers[first], columns, shape, pattern.name)
         compute(piece, slice(first, last), nonzeros)
 
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
+    with ThreadPoolExecutor(usable_cores()) as threads:
         list(threads.map(compute_piece, pairwise(bounds)))
 
 
@@ -68,7 +67,7 @@ def edge_dots(pattern: Pattern, U: Any, V: Any) -> tuple[Any, Any]:
         dots[piece] = np.einsum("khc,khc->kh", u, v)
         bound[piece] = np.einsum("khc,khc->kh", np.abs(u), np.abs(v))
 
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
+    with ThreadPoolExecutor(usable_cores()) as threads:
         list(threads.map(multiply, range(0, pattern.nnz, length)))
     return dots, U.shape[2] * EPS32 * bound
 

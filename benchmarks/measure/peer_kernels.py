@@ -11,17 +11,19 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import cupy
 import numpy as np
-from peer_problems import SLOPE, DeviceGraph, Problem, padded
+from peer_problems import SLOPE, DeviceGraph, Problem, padded, repeated
 
 import accelviz
 from accelviz.devices import find_device
+from accelviz.graph import Graph
+from accelviz.plans import Plan
 from accelviz.strategies.choice import choose_strategy
 
 FORWARD, BOTH = "forward", "both"
@@ -43,7 +45,7 @@ class Variant:
     stage : str
         `FORWARD`, or `BOTH` of a forward pass and its gradient.
     errors : callable, optional
-        In place of `Problem.errors`, for another problem such as a matrix of ones.
+        In condensed of `Problem.errors`, for another problem such as a matrix of ones.
     """
 
     name: str
@@ -104,9 +106,9 @@ def structure(*values: Any) -> Any:
     types = [ctypes.c_int if isinstance(value, int) else ctypes.c_void_p for value in values]
     fields = [(f"field{i}", kind) for i, kind in enumerate(types)]
     kind = type("Structure", (ctypes.Structure,), {"_fields_": fields})
-    made = kind(*(value if isinstance(value, int) else value.data.ptr for value in values))
-    made.arrays = values  # keeps them alive
-    return made
+    value = kind(*(one if isinstance(one, int) else one.data.ptr for one in values))
+    value.arrays = values  # keeps them alive
+    return value
 
 
 def zeroing(array: Any) -> Callable[[], None]:
@@ -127,19 +129,41 @@ def after(*calls: Callable[[], object]) -> Callable[[], None]:
 # Ours, and cuSPARSE through accelviz.
 
 
-def planned(problem: Problem, strategy: str, operation: str, **settings: Any) -> tuple[Any, Any]:
-    """Return a prepared plan and its outputs."""
-    widths = {"heads": problem.heads} if problem.heads else {}
-    plan = accelviz.plan(
-        problem.on_gpu.graph,
-        strategy,
-        problem.n_cols,
-        operation=operation,
-        **widths,
-        **settings,
-    )
-    ready = find_device("cuda").prepare(plan)
-    return ready, ready.outputs()
+def our_plans(graph: Graph, operation: str, heads: int, n_cols: int) -> list[Plan]:
+    """Return our plans of an operation: of SpMM in float32 and in float16, else with gradients.
+
+    In SpMM and SDDMM the strategy is that of our rule.
+    """
+    names = [operation]
+    if operation in ("gat", "gatv2"):
+        names.append(f"{operation}_gradient")
+    elif operation == "max":
+        names = ["spmm_max", "spmm_extremum_gradient"]
+    requests: list[tuple[str, dict[str, Any]]] = [("lane_groups", {}) for _ in names]
+    if operation in ("spmm", "sddmm"):
+        requests = [choose_strategy(graph, n_cols, operation)]
+    if operation == "spmm":
+        requests.append(("lane_groups", {"storage": "float16"}))
+        names.append("spmm")
+    widths = {"heads": heads} if heads else {}
+    return [
+        accelviz.plan(graph, strategy, n_cols, operation=name, **widths, **settings)
+        for name, (strategy, settings) in zip(names, requests, strict=True)
+    ]
+
+
+def kernels(plans: Iterable[Plan]) -> list[Any]:
+    """Return the kernels of plans."""
+    calls = itertools.chain.from_iterable(plan.part_calls for plan in plans)
+    return [call.kernel for _, call in calls if getattr(call, "kernel", None) is not None]
+
+
+def planned(problem: Problem) -> list[tuple[Any, dict[str, Any]]]:
+    """Return our plans of a problem, ready on the GPU, with outputs."""
+    graph, executor = problem.on_gpu.graph, find_device("cuda")
+    plans = our_plans(graph, problem.operation, problem.heads, problem.n_cols)
+    ready = [executor.prepare(plan) for plan in plans]
+    return [(one, one.outputs()) for one in ready]
 
 
 def launch_of(ready: Any, operands: Mapping[str, Any], outputs: Mapping[str, Any]) -> Any:
@@ -147,43 +171,44 @@ def launch_of(ready: Any, operands: Mapping[str, Any], outputs: Mapping[str, Any
     return functools.partial(ready.launch, ready.inputs(ready.placed(operands)), outputs)
 
 
-def ours(
-    operation: str, settings: Mapping[str, Any] | None = None, strategy: str | None = None
-) -> Callable[[Any, Problem], Iterator[Variant]]:
-    """Return our SpMM or SDDMM: the strategy and settings that our rule chooses, or given ones."""
+def ours(index: int = 0) -> Callable[[Any, Problem], Iterator[Variant]]:
+    """Return our SpMM or SDDMM: the plan of `our_plans` at an index."""
 
     def variants(_: Any, problem: Problem) -> Iterator[Variant]:
-        name, chosen = strategy, dict(settings or {})
-        if name is None:
-            name, chosen = choose_strategy(problem.on_gpu.graph, problem.n_cols, operation)
-        ready, outputs = planned(problem, name, operation, **chosen)
-        run = launch_of(ready, problem.inputs, outputs)
-        yield Variant(ready.variant or name, run, outputs)
+        plan = our_plans(problem.on_gpu.graph, problem.operation, problem.heads, problem.n_cols)
+        yield from _forward(plan[index], problem)
 
     return variants
 
 
-def ours_attention(score: str) -> Callable[[Any, Problem], Iterator[Variant]]:
-    """Return our attention, forward, and with its gradient."""
+def _forward(plan: Plan, problem: Problem) -> Iterator[Variant]:
+    ready = find_device("cuda").prepare(plan)
+    outputs = ready.outputs()
+    run = launch_of(ready, problem.inputs, outputs)
+    yield Variant(ready.variant or plan.name, run, outputs)
 
-    def variants(_: Any, problem: Problem) -> Iterator[Variant]:
-        forward, outputs = planned(problem, "lane_groups", score)
-        run = launch_of(forward, problem.inputs, outputs)
-        yield Variant("lane_groups", run, {"Y": outputs["Y"]})
-        backward, gradients = planned(problem, "lane_groups", f"{score}_gradient")
-        gradient = launch_of(backward, {**problem.inputs, **outputs}, gradients)
-        results = {"Y": outputs["Y"], **gradients}
-        yield Variant("lane_groups", after(run, gradient), results, BOTH)
 
-    return variants
+def cusparse(_: Any, problem: Problem) -> Iterator[Variant]:
+    """Yield cuSPARSE, preprocessed: the fastest of its algorithms in a trial."""
+    graph, d, operation = problem.on_gpu.graph, problem.n_cols, problem.operation
+    yield from _forward(accelviz.plan(graph, "cusparse", d, operation=operation), problem)
+
+
+def ours_attention(_: Any, problem: Problem) -> Iterator[Variant]:
+    """Yield our attention, forward, and with its gradient."""
+    (forward, outputs), (backward, gradients) = planned(problem)
+    run = launch_of(forward, problem.inputs, outputs)
+    yield Variant("lane_groups", run, {"Y": outputs["Y"]})
+    gradient = launch_of(backward, {**problem.inputs, **outputs}, gradients)
+    results = {"Y": outputs["Y"], **gradients}
+    yield Variant("lane_groups", after(run, gradient), results, BOTH)
 
 
 def ours_max(_: Any, problem: Problem) -> Iterator[Variant]:
     """Yield our maximum; its gradient includes the shares of equal maxima."""
-    forward, outputs = planned(problem, "lane_groups", "spmm_max")
+    (forward, outputs), (backward, gradients) = planned(problem)
     run = launch_of(forward, problem.inputs, outputs)
     yield Variant("lane_groups", run, {"Y": outputs["Y"]})
-    backward, gradients = planned(problem, "lane_groups", "spmm_extremum_gradient")
     dY, shared = problem.inputs["dY"], cupy.empty_like(problem.inputs["dY"])
     share = functools.partial(cupy.multiply, dY, outputs["share"], out=shared)
     operands = {**problem.inputs, "Y": outputs["Y"], "dY": shared}
@@ -207,7 +232,7 @@ def rode_segments(on_gpu: DeviceGraph, length: int, block: int = 32, vector: int
     full = cupy.where(size > 0, (size - 1) // length, 0)  # segments before the last one
     last = size - full * length
     counts = full + (last >= block)
-    rows = cupy.repeat(cupy.arange(on_gpu.n_rows, dtype=np.int32), cupy.asnumpy(counts))
+    rows = repeated(counts)
     first = cupy.cumsum(counts) - counts
     index = cupy.arange(rows.size) - first[rows]
     begins = cupy.where(index > 0, starts[rows] - padding[rows] + index * length, starts[rows])
@@ -278,11 +303,11 @@ def flashsparse(dtype: str) -> Callable[[Any, Problem], Iterator[Variant]]:
 
     def variants(library: Any, problem: Problem) -> Iterator[Variant]:
         on_gpu, d = problem.on_gpu, problem.n_cols
-        pointers, columns, place = on_gpu.windows(8)
+        pointers, columns, condensed = on_gpu.windows(8)
         window = on_gpu.rows // 8
         counts = cupy.diff(pointers)
         # Blocks are 8 x `width`, row by row; the last one of a window is narrower.
-        block, inside = place // width, place % width
+        block, inside = condensed // width, condensed % width
         count = counts[window]
         row_length = cupy.where(block < count // width, width, count % width)
         start = 8 * (pointers[window].astype(np.int64) + block * width)
@@ -308,7 +333,7 @@ def flashsparse(dtype: str) -> Callable[[Any, Problem], Iterator[Variant]]:
 def _pieces(pointers: Any, counts: Any, most: int) -> tuple[Any, bool]:
     """Cut windows of more than `most` vectors; return the parts, and whether any was cut."""
     n_pieces = cupy.maximum(-(-counts // most), 1)
-    window = cupy.repeat(cupy.arange(counts.size, dtype=np.int32), cupy.asnumpy(n_pieces))
+    window = repeated(n_pieces)
     first = cupy.cumsum(n_pieces) - n_pieces
     begins = pointers[window] + most * (cupy.arange(window.size) - first[window])
     begins = cupy.append(begins, pointers[-1]).astype(np.int32)
@@ -320,7 +345,7 @@ def _pieces(pointers: Any, counts: Any, most: int) -> tuple[Any, bool]:
 def voltrix_spmm(library: Any, problem: Problem) -> Iterator[Variant]:
     """Yield its three kernels, which have no weights: A is a matrix of ones."""
     on_gpu, d, height, width = problem.on_gpu, problem.n_cols, 16, 8
-    pointers, _, place = on_gpu.windows(height)
+    pointers, _, condensed = on_gpu.windows(height)
     blocks = -(-cupy.diff(pointers) // width)
     n_windows, total = blocks.size, int(blocks.sum())
     if total * height * width >= _INT_LIMIT:
@@ -330,7 +355,7 @@ def voltrix_spmm(library: Any, problem: Problem) -> Iterator[Variant]:
     tiles = cupy.zeros(total * height * width, np.float32)
     block_columns = cupy.zeros(total * width + 1024, np.int32)
     packed = cupy.zeros(tiles.size // 32 + 1024, np.uint32)
-    arrays = on_gpu.pointers, on_gpu.columns, blocks, place, on_gpu.rows, block_pointers
+    arrays = on_gpu.pointers, on_gpu.columns, blocks, condensed, on_gpu.rows, block_pointers
     sizes = n_windows, on_gpu.n_rows, on_gpu.nnz
     bound(library.voltrix_pack, *sizes, *arrays, tiles, block_columns, packed)()
     cupy.cuda.Device().synchronize()
@@ -455,26 +480,15 @@ CONTENDERS = (
         "float32",
         "",
         {
-            "spmm": ours("spmm"),
-            "sddmm": ours("sddmm"),
-            "gat": ours_attention("gat"),
-            "gatv2": ours_attention("gatv2"),
+            "spmm": ours(),
+            "sddmm": ours(),
+            "gat": ours_attention,
+            "gatv2": ours_attention,
             "max": ours_max,
         },
     ),
-    Contender(
-        "ours",
-        "float16",
-        "",
-        {"spmm": ours("spmm", {"storage": "float16"}, "lane_groups")},
-        _FLOAT16,
-    ),
-    Contender(
-        "cusparse",
-        "float32",
-        "",
-        {"spmm": ours("spmm", {}, "cusparse"), "sddmm": ours("sddmm", {}, "cusparse")},
-    ),
+    Contender("ours", "float16", "", {"spmm": ours(1)}, _FLOAT16),
+    Contender("cusparse", "float32", "", {"spmm": cusparse, "sddmm": cusparse}),
     Contender("rode", "float32", "rode", {"spmm": rode_spmm, "sddmm": rode_sddmm}),
     Contender("sputnik", "float32", "sputnik", {"spmm": sputnik_spmm}),
     Contender("flashsparse", "tf32", "flashsparse", {"spmm": flashsparse("tf32")}, _TF32),

@@ -58,7 +58,7 @@ class DeviceGraph:
 
     @functools.cached_property
     def ones(self) -> Any:
-        """One for each nonzero, in place of weights."""
+        """One for each nonzero, in condensed of weights."""
         ones = padded((self.nnz,))
         ones[...] = 1
         return ones
@@ -66,7 +66,7 @@ class DeviceGraph:
     @functools.cached_property
     def rows(self) -> Any:
         """Row of each nonzero."""
-        return _repeated(self.degrees)
+        return repeated(self.degrees)
 
     @functools.cached_property
     def transposed(self) -> tuple[Any, Any, Any]:
@@ -83,7 +83,7 @@ class DeviceGraph:
         return cupy.argsort(-self.degrees).astype(np.int32)
 
     def windows(self, rows: int) -> tuple[Any, Any, Any]:
-        """Return pointers, distinct columns, and the place of each nonzero's column in its window.
+        """Return pointers, distinct columns, and the index of each nonzero's column in its window.
 
         A window is `rows` consecutive rows.
         """
@@ -94,21 +94,25 @@ class DeviceGraph:
     def _distinct(self, rows: int) -> tuple[Any, Any, Any]:
         n_windows = -(-self.n_rows // rows)
         window = self.rows.astype(np.int64) // rows
-        keys, place = cupy.unique(window * self.n_columns + self.columns, return_inverse=True)
+        keys, condensed = cupy.unique(window * self.n_columns + self.columns, return_inverse=True)
         pointers = cupy.searchsorted(keys, cupy.arange(n_windows + 1) * self.n_columns)
-        place = (place.reshape(-1) - pointers[window]).astype(np.int32)
+        condensed = (condensed.reshape(-1) - pointers[window]).astype(np.int32)
         columns = (keys % self.n_columns).astype(np.int32)
-        return pointers.astype(np.int32), columns, place
+        return pointers.astype(np.int32), columns, condensed
 
     def buckets(self, quantile: float, transposed: bool = False) -> tuple[Any, Any]:
         """Return the rows below a quantile of the degrees, and the others; -1 is no bound."""
         degrees = cupy.diff(self.transposed[0]) if transposed else self.degrees
-        bound = self.nnz + 1 if quantile == -1 else float(cupy.quantile(degrees, quantile))
+        bound = (
+            self.nnz + 1
+            if quantile == -1
+            else float(cupy.quantile(degrees.astype(np.float64), quantile))
+        )
         light = degrees < bound
         return tuple(cupy.flatnonzero(one).astype(np.int32) for one in (light, ~light))
 
 
-def _repeated(counts: Any) -> Any:
+def repeated(counts: Any) -> Any:
     """Return `counts[i]` times i for each i, int32."""
     ends = cupy.cumsum(counts)
     starts = cupy.zeros(int(ends[-1]) if ends.size else 0, np.int32)
@@ -138,7 +142,7 @@ class Problem:
 
     def _features(self, rows: int, *shape: int, scale: float = 1.0) -> Any:
         array = padded((rows, *shape))
-        self.random.standard_normal(array.shape, np.float32, out=array)
+        array[...] = self.random.standard_normal(array.shape, dtype=np.float32)
         array *= np.float32(scale)
         return array
 
@@ -241,6 +245,6 @@ class Problem:
 
 
 def _or_null(walk: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
-    """Return a walk with a null pointer in place of a missing order."""
+    """Return a walk with a null pointer in condensed of a missing order."""
     pointers, others, order = walk
     return pointers, others, np.uint64(0) if order is None else order

@@ -144,7 +144,7 @@ extern "C" __global__ void softmax_gradient(size n, int heads, const int *pointe
 
 // Sums over a row's entries of GAT's d_scores times LeakyReLU's derivative.
 extern "C" __global__ void gat_sums(size n, int heads, const int *pointers, const int *others,
-                                    const int *order, const double *d_scores, const float *own,
+                                    const int *order, const double *d_scores, const float *features,
                                     const float *other, double slope, double *sums) {
     ELEMENT
     size row = i / heads;
@@ -152,7 +152,7 @@ extern "C" __global__ void gat_sums(size n, int heads, const int *pointers, cons
     double sum = 0;
     for (int k = pointers[row]; k < pointers[row + 1]; ++k) {
         size e = order ? order[k] : k;
-        double x = double(own[i]) + other[others[k] * size(heads) + h];
+        double x = double(features[i]) + other[others[k] * size(heads) + h];
         sum += d_scores[e * heads + h] * (x > 0 ? 1.0 : slope);
     }
     sums[i] = sum;
@@ -161,7 +161,7 @@ extern "C" __global__ void gat_sums(size n, int heads, const int *pointers, cons
 // The same for GATv2, per column; `da`, if given, gets the sums of d_scores LeakyReLU(R + V).
 extern "C" __global__ void gatv2_sums(size n, int heads, int d, const int *pointers,
                                       const int *others, const int *order, const double *d_scores,
-                                      const float *own, const float *other, const float *a,
+                                      const float *features, const float *other, const float *a,
                                       double slope, double *sums, double *da) {
     ELEMENT
     int c = i % d, h = i / d % heads;
@@ -169,7 +169,7 @@ extern "C" __global__ void gatv2_sums(size n, int heads, int d, const int *point
     double sum = 0, by_weight = 0;
     for (int k = pointers[row]; k < pointers[row + 1]; ++k) {
         size e = order ? order[k] : k;
-        double x = double(own[i]) + other[(others[k] * size(heads) + h) * d + c];
+        double x = double(features[i]) + other[(others[k] * size(heads) + h) * d + c];
         double s = d_scores[e * heads + h];
         sum += s * a[h * d + c] * (x > 0 ? 1.0 : slope);
         by_weight += s * leaky(x, slope);

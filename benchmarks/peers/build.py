@@ -142,8 +142,8 @@ def compiled(peer: Peer, sources: Path, output: Path) -> str:
         includes = [HERE / "stand_ins", temporary, *(root / name for name in peer.includes)]
         if peer.cut is not None:
             source, text, name = peer.cut
-            before, found, _ = (root / source).read_text("utf-8").partition(text)
-            if not found:
+            before, cut_text, _ = (root / source).read_text("utf-8").partition(text)
+            if not cut_text:
                 return f"{source} has no {text!r}"
             Path(temporary, name).write_text(before, "utf-8")
         command = ["nvcc", "-O3", "-shared", "-w", "-x", "cu", "-Xcompiler", "-fPIC"]
