@@ -18,6 +18,10 @@ from accelviz.graph import Graph
 SLOPE = 0.2
 #: Elements after a matrix, since kernels for multiples of 32 columns read beyond narrower ones.
 SLACK = 4096
+#: Distinct values of a column of a maximum's features, which has at most as many rows.
+_STEPS = 1 << 22
+#: Steps of 1 to which features of attention's scores are rounded.
+_APART = 1 << 16
 _THREADS = 256
 _SOURCE = Path(__file__).with_name("peer_references.cu")
 
@@ -88,10 +92,10 @@ class DeviceGraph:
         A window is `rows` consecutive rows.
         """
         if rows not in self._windows:
-            self._windows[rows] = self._distinct(rows)
+            self._windows[rows] = self._window_columns(rows)
         return self._windows[rows]
 
-    def _distinct(self, rows: int) -> tuple[Any, Any, Any]:
+    def _window_columns(self, rows: int) -> tuple[Any, Any, Any]:
         n_windows = -(-self.n_rows // rows)
         window = self.rows.astype(np.int64) // rows
         keys, condensed = cupy.unique(window * self.n_columns + self.columns, return_inverse=True)
@@ -146,6 +150,25 @@ class Problem:
         array *= np.float32(scale)
         return array
 
+    def _distinct(self, rows: int) -> Any:
+        """Return features without equal ones in a column: each maximum is of one row."""
+        array = padded((rows, self.n_cols))
+        rows_by_columns = cupy.arange(rows)[:, None] * 2654435761
+        # A product with an odd number is a permutation of the 22 low bits.
+        steps = (rows_by_columns + cupy.arange(self.n_cols) * 40503) % _STEPS
+        array[...] = steps / (_STEPS / 2) - 1
+        return array
+
+    def _apart(self, array: Any, is_odd: bool) -> Any:
+        """Round features to odd or to even multiples of a step.
+
+        The sum of an odd and an even multiple is exact in float32 and never 0, where LeakyReLU has
+        two derivatives: PyTorch and ours take the slope, dgNN and Turbo-GNN 1.
+        """
+        array[...] = 2 * cupy.rint(array * (_APART / 2)) + is_odd
+        array /= np.float32(_APART)
+        return array
+
     def _spmm(self) -> None:
         on_gpu, X = self.on_gpu, self._features(self.on_gpu.n_columns, self.n_cols)
         self.inputs = {"X": X}
@@ -172,8 +195,7 @@ class Problem:
 
     def _max(self) -> None:
         on_gpu, d = self.on_gpu, np.int32(self.n_cols)
-        X = self._features(on_gpu.n_columns, self.n_cols)
-        dY = self._features(on_gpu.n_rows, self.n_cols)
+        X, dY = self._distinct(on_gpu.n_columns), self._features(on_gpu.n_rows, self.n_cols)
         self.inputs = {"X": X, "dY": dY}
         Y, dX = cupy.empty(dY.shape), cupy.empty(X.shape)
         launch("maximum", Y.size, d, on_gpu.pointers, on_gpu.columns, X, Y)
@@ -183,7 +205,8 @@ class Problem:
 
     def _gat(self) -> None:
         on_gpu, heads = self.on_gpu, self.heads
-        receiver, sender = (self._features(n, heads) for n in (on_gpu.n_rows, on_gpu.n_columns))
+        receiver = self._apart(self._features(on_gpu.n_rows, heads), False)
+        sender = self._apart(self._features(on_gpu.n_columns, heads), True)
         scores = cupy.empty((on_gpu.nnz, heads))
         arrays = on_gpu.rows, on_gpu.columns, receiver, sender, np.float64(SLOPE), scores
         launch("gat_scores", scores.size, np.int32(heads), *arrays)
@@ -198,19 +221,19 @@ class Problem:
 
     def _gatv2(self) -> None:
         on_gpu, sizes = self.on_gpu, (np.int32(self.heads), np.int32(self.n_cols))
-        R = self._features(on_gpu.n_rows, self.heads, self.n_cols)
-        V = self._features(on_gpu.n_columns, self.heads, self.n_cols)
+        R = self._apart(self._features(on_gpu.n_rows, self.heads, self.n_cols), False)
+        V = self._apart(self._features(on_gpu.n_columns, self.heads, self.n_cols), True)
         a = self._features(self.heads, self.n_cols, scale=self.n_cols**-0.5)
         scores, slope = cupy.empty((on_gpu.nnz, self.heads)), np.float64(SLOPE)
         edges = on_gpu.rows, on_gpu.columns
         launch("gatv2_scores", scores.size, *sizes, *edges, R, V, a, slope, scores)
         d_scores = self._attend(scores, {"R": R, "a": a}, V)
-        dR, da, dV = cupy.zeros(R.shape), cupy.zeros(a.shape), self.expected["dV"][0]
+        (dR, by_row), dV = cupy.zeros((2, *R.shape)), self.expected["dV"][0]
         walk = _or_null((on_gpu.pointers, on_gpu.columns, None))
-        launch("gatv2_sums", dR.size, *sizes, *walk, d_scores, R, V, a, slope, dR, da)
+        launch("gatv2_sums", dR.size, *sizes, *walk, d_scores, R, V, a, slope, dR, by_row)
         arrays = *on_gpu.transposed, d_scores, V, R, a, slope, dV, np.uint64(0)
         launch("gatv2_sums", dV.size, *sizes, *arrays)
-        for name, array in (("dR", dR), ("dV", dV), ("da", da)):
+        for name, array in (("dR", dR), ("dV", dV), ("da", by_row.sum(axis=0))):
             self.expected[name] = array, float(abs(array).max())
 
     def _attend(self, scores: Any, inputs: Mapping[str, Any], V: Any = None) -> Any:
@@ -233,11 +256,16 @@ class Problem:
             self.expected[name] = array, float(abs(array).max())
         return d_scores
 
-    def errors(self, results: Mapping[str, Any]) -> dict[str, float]:
-        """Return the largest error of each result over its scale; infinite for a NaN."""
+    def errors(self, results: Mapping[str, Any], per_term: float = 0.0) -> dict[str, float]:
+        """Return the largest error of each result over its scale; infinite for a NaN.
+
+        `per_term` is added to the scale of an SpMM for each of a row's terms.
+        """
         errors = {}
         for name, result in results.items():
             expected, scale = self.expected[name]
+            if per_term:
+                scale = scale + per_term * self.on_gpu.degrees[:, None]
             ratio = abs(result.reshape(expected.shape).astype(np.float64) - expected) / scale
             worst = float(ratio.max()) if ratio.size else 0.0
             errors[name] = worst if worst < np.inf else np.inf

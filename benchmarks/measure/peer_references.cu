@@ -158,22 +158,22 @@ extern "C" __global__ void gat_sums(size n, int heads, const int *pointers, cons
     sums[i] = sum;
 }
 
-// The same for GATv2, per column; `da`, if given, gets the sums of d_scores LeakyReLU(R + V).
+// The same for GATv2, per column; `by_weight`, if given, gets the rows' sums of d_scores LeakyReLU.
 extern "C" __global__ void gatv2_sums(size n, int heads, int d, const int *pointers,
                                       const int *others, const int *order, const double *d_scores,
                                       const float *features, const float *other, const float *a,
-                                      double slope, double *sums, double *da) {
+                                      double slope, double *sums, double *by_weight) {
     ELEMENT
     int c = i % d, h = i / d % heads;
     size row = i / (size(heads) * d);
-    double sum = 0, by_weight = 0;
+    double sum = 0, weighted_sum = 0;
     for (int k = pointers[row]; k < pointers[row + 1]; ++k) {
         size e = order ? order[k] : k;
         double x = double(features[i]) + other[(others[k] * size(heads) + h) * d + c];
         double s = d_scores[e * heads + h];
         sum += s * a[h * d + c] * (x > 0 ? 1.0 : slope);
-        by_weight += s * leaky(x, slope);
+        weighted_sum += s * leaky(x, slope);
     }
     sums[i] += sum;
-    if (da) atomicAdd(&da[h * d + c], by_weight);
+    if (by_weight) by_weight[i] = weighted_sum;
 }

@@ -38,8 +38,8 @@ void qgtc_pack_right(int height, int width, int bits, const int *whole, int *pac
 void qgtc_product(int m, int k, int n, int left_bits, int right_bits, int *A, int *B,
                   float *result) {
     static const int blocks = whole_gpu(QGTC_layer_output_PAD128, numThreads_1, SHARED);
-    QGTC_layer_output_PAD128<<<blocks, numThreads_1, SHARED>>>(result, A, B, m, k, n,
-                                                               left_bits, right_bits);
+    QGTC_layer_output_PAD128<<<blocks, numThreads_1, SHARED>>>(result, A, B, m, k, n, left_bits,
+                                                               right_bits);
 }
 
 void qgtc_packed_product(int m, int k, int n, int left_bits, int right_bits, int bits, int *A,

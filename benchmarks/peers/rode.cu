@@ -28,37 +28,40 @@ void rode_spmm(int tile, Segments split, int n_columns, int n_cols, const float 
 }
 
 // Z = values * (U V^T) at the nonzeros; -1 if there is no kernel for this number of columns.
-int rode_sddmm(int tile, Segments split, int n_columns, int n_cols, const float *values,
-               const int *columns, const int *row_pointers, const float *U, const float *V,
-               float *Z, cudaStream_t first, cudaStream_t second) {
+//
+// Its kernel for remainders reads all columns at once. For 64 it needs 16 threads a row; the
+// authors have kernels for 32 and 128 columns.
+int rode_sddmm(Segments split, int n_columns, int n_cols, const float *values, const int *columns,
+               const int *row_pointers, const float *U, const float *V, float *Z,
+               cudaStream_t first, cudaStream_t second) {
 #define RUN(name, ...)                                                                             \
     name<__VA_ARGS__>(split.blocks, split.residues, n_columns, n_cols, split.block_rows,           \
                       split.residue_rows, split.block_starts, row_pointers, columns, values, U, V, \
                       Z, first, second)
-    const int kind = 1000 * (tile == 32 ? 1 : 2) + n_cols;
-    switch (kind) {  // segments of 512 nonzeros, then of 32
-        case 1032:
+    switch (n_cols) {  // segments of 512 nonzeros for 32 columns, else of 32
+        case 32:
             RUN(RoDeSDDMMKernel_n32, float4, 4, 32, 32, 8, 32, 512);
             return 0;
-        case 1064:
-            RUN(RoDeSDDMMKernel_n32, float4, 4, 32, 32, 8, 64, 512);
-            return 0;
-        case 1128:
-            RUN(RoDeSDDMMKernel_n32, float4, 4, 32, 32, 8, 128, 512);
-            return 0;
-        case 1256:
-            RUN(RoDeSDDMMKernel_n32, float4, 4, 32, 32, 8, 256, 512);
-            return 0;
-        case 2128:
+        case 128:
             RUN(RoDeSDDMMKernel_n128, float4, 4, 32, 32, 8, 128, 32);
             return 0;
-        case 2256:
+        case 256:
             RUN(RoDeSDDMMKernel_n128, float4, 4, 32, 32, 8, 256, 32);
             return 0;
+        case 64:
+            break;
         default:
             return -1;
     }
 #undef RUN
+    SDDMMKernel4Block<float4, 4, 32, 32, 8, 64><<<(split.blocks + 3) / 4, dim3(8, 4), 0, first>>>(
+        split.blocks, n_columns, n_cols, split.block_rows, row_pointers, columns,
+        split.block_starts, values, U, V, Z);
+    SDDMMKernel4Residue<float4, 2, 64, 32, 16, 64>
+        <<<(split.residues + 1) / 2, dim3(16, 2), 0, second>>>(split.residues, n_columns, n_cols,
+                                                               split.residue_rows, row_pointers,
+                                                               columns, values, U, V, Z);
+    return 0;
 }
 
 }  // extern "C"
