@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from accelviz import emulate
 from accelviz.errors import KernelError
 from tests.compilers import needs_compiler
 from tests.kernels import source
-from tests.vocabulary import compiles_for_a_gpu, kernel, run, run_on_gpu
+from tests.vocabulary import check_planted, compiles_for_a_gpu, kernel, run, run_on_gpu
 
 pytestmark = needs_compiler
 
@@ -246,3 +247,58 @@ def test_a_gpu_finds_the_same():
     np.testing.assert_equal(atomics(run_on_gpu), atomics(run))
     check_warp(warp(run_on_gpu))
     np.testing.assert_array_equal(groups(run_on_gpu), groups(run))
+
+
+TILES = """#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#include <cooperative_groups/scan.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void k(const int *X, int *sums, int *prefixes, int *Y) {
+    __shared__ cg::block_tile_memory<256> memory;
+    __shared__ int s[256];
+    const auto tile = cg::tiled_partition<64>(cg::this_thread_block(memory));
+    const int t = threadIdx.x;
+    const int sum = cg::reduce(tile, X[t], cg::plus<int>());
+    if (tile.thread_rank() == 0) sums[tile.meta_group_rank()] = sum;
+    prefixes[t] = cg::inclusive_scan(tile, X[t]);
+    s[t] = X[t];
+    tile.sync();
+    Y[t] = s[t / 64 * 64 + (t + 33) % 64] + tile.shfl(X[t], 5);
+    const auto warp = cg::tiled_partition<32>(tile);
+    if (warp.any(X[t] > 99) || tile.any(X[t] > 99) || !tile.all(X[t] < 100)) Y[t] = 0;
+}
+"""
+
+
+def launch_tiles(code, seed=0):
+    X = np.random.default_rng(0).integers(-100, 100, 256).astype(np.int32)
+    names = ("sums", "prefixes", "Y")
+    outputs = [np.zeros(n, np.int32) for n in (4, 256, 256)]
+    return X.reshape(4, 64), emulate(code, 1, 256, X, *outputs, seed=seed, unwritten=names)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tiles_of_several_warps(seed):
+    X, outputs = launch_tiles(TILES, seed)
+    np.testing.assert_array_equal(outputs["sums"], X.sum(axis=1))
+    np.testing.assert_array_equal(outputs["prefixes"].reshape(X.shape), X.cumsum(axis=1))
+    expected = np.roll(X, -33, axis=1) + X[:, 5:6]
+    np.testing.assert_array_equal(outputs["Y"].reshape(X.shape), expected)
+
+
+def test_the_tiles_are_cuda(monkeypatch):
+    assert compiles_for_a_gpu(TILES, monkeypatch)
+
+
+#: (text, its replacement, part of the message).
+WRONG_TILES = [
+    ("    tile.sync();", "", "nothing has written"),
+    ("s[t / 64 * 64 + (t + 33) % 64]", "s[(t + 64) % 256]", "reads s["),
+    ("const int sum", "if (t == 70) return; const int sum", "thread 70 of block 0 does not come"),
+    ("const int sum", "if (t == 70) __syncthreads(); const int sum", "thread 70 of block 0"),
+]
+
+
+@pytest.mark.parametrize("mistake", WRONG_TILES)
+def test_mistakes_with_tiles_of_several_warps_are_found(mistake):
+    check_planted(TILES, mistake, launch_tiles, seeds=2)

@@ -48,11 +48,11 @@ OUTSIDE = {
     "#include <thrust/device_vector.h>": "shuffles, shared memory or cooperative_groups",
     "#include <cuda/semaphore>": "libcu++",
     "#include <cuda_fp4.h>": "use cuda_fp8.h",
-    "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
-    "__device__ void f() { cg::tiled_partition<64>(cg::this_thread_block()); }": "or the block",
+    "#include <cooperative_groups.h>\n"
+    "__device__ int f() { return cooperative_groups::this_cluster().block_rank(); }": "no clusters",
     "#include <curand_kernel.h>": "draw the random numbers in Python",
     "#include <cublas_v2.h>": "outside of the kernel",
-    "__device__ float f(cudaTextureObject_t t) { return tex2D<float>(t, 0, 0); }": "no textures",
+    "texture<float, 2> image;": "no textures",
     "__device__ void f() { nvcuda::wmma::fill_fragment(0, 0); }": "#include <mma.h>",
     "__global__ void child() {} __device__ void f() { child<<<1, 32>>>(); }": "launches another",
     "int main() { void *p; cudaMalloc(&p, 4); }": "the kernels alone",

@@ -23,6 +23,17 @@ def run(code, *, warps=1, grid=1, seed=0, **arrays):
     return dict(zip(arrays, copies, strict=True))
 
 
+def check_planted(code, mistake, launch, seeds=1):
+    """Check that `launch(code, seed)` finds a mistake: (text, replacement, part of the message)."""
+    before, after, expected = mistake
+    assert before in code
+    for seed in range(seeds):
+        with pytest.raises(KernelError) as caught:
+            launch(code.replace(before, after), seed)
+        assert expected in str(caught.value)
+        assert len(str(caught.value)) < 1920
+
+
 def run_on_gpu(code, *, warps=1, grid=1, **arrays):
     """Run the kernel on a GPU; return the arrays' new values."""
     cupy = pytest.importorskip("cupy")

@@ -69,6 +69,11 @@ _PROBLEMS = {
         "the kernel",
         "let all threads of all blocks come to each grid.sync(), also those without work",
     ),
+    "tile missed": (
+        "a barrier of a tile that not all its threads reach: {who} waits for ever, {other} does "
+        "not come",
+        "let all threads of the tile come to it; sync, any, all, reduce and scans are barriers",
+    ),
     "barriers differ": (
         "threads of a block wait at different barriers: {who} here, {other} at {other_line}",
         "let all threads of the block pass the same barrier, of the block or of the grid",
@@ -86,6 +91,10 @@ _PROBLEMS = {
     "host function": (
         "{who} calls {words}, a function of the host, which CUDA refuses",
         "write __device__ in front of {words}",
+    ),
+    "texture": (
+        "{who} calls {words}, and the emulator has no textures and surfaces",
+        "read the array through a pointer",
     ),
     "unfilled": (
         "{access}, a __constant__ variable to which nobody has given a value",

@@ -69,6 +69,7 @@ _TABLE = [
     (r"prmt\.(?P<type>b32)", "= __byte_perm({1}, {2}, {3})"),
     (r"popc\.(?P<type>b32)", "= unsigned(__popc({1}))"),
     (r"clz\.(?P<type>b32)", "= unsigned(__clz({1}))"),
+    (r"bfind\.(?P<type>u32)", "= unsigned(31 - __clz({1}))"),
     (r"brev\.(?P<type>b32)", "= __brev({1})"),
     (r"shf\.(?P<word>[lr])\.wrap\.(?P<type>b32)", "= __funnelshift_{word}({1}, {2}, {3})"),
     (r"shf\.(?P<word>[lr])\.clamp\.(?P<type>b32)", "= __funnelshift_{word}c({1}, {2}, {3})"),
@@ -221,10 +222,10 @@ def _instruction(text: str, operands: dict[str, _Operand], local: dict[str, str]
         if re.fullmatch(r"0[fF][0-9a-fA-F]{8}", operand):
             return f"__uint_as_float(0x{operand[2:]}u)"
         if re.fullmatch(r"-?(?:0x)?[0-9a-fA-F.]+[uU]?", operand):
-            return f"{kind}({operand})" if kind else operand
+            return f"({kind})({operand})" if kind else operand
         name = operand.removeprefix("%")
-        if operand.startswith("%%") and name[1:] in _SPECIAL:
-            return f"{kind or 'unsigned'}({_SPECIAL[name[1:]]})"
+        if name != operand and name.removeprefix("%") in _SPECIAL:  # nvcc accepts one % of two
+            return f"({kind or 'unsigned'})({_SPECIAL[name.removeprefix('%')]})"
         if operand.startswith("%") and name in operands:
             code = operands[name].code
             return f"emulator::ptx::in<{kind}>({code})" if kind else f"({code})"

@@ -325,8 +325,10 @@ def translated(source: str, file: str) -> str:
     source = translated_ptx(source)
     source = re.sub(r"\b__shared__\s+extern\b", "extern __shared__", source)
     source = _ALIGNAS.sub(r"\1EMULATOR_ALIGNED", source)
-    dynamic = r"\bextern\b([^;{}\"]*?)\b__shared__\b([^;{}\"]*?)\b(\w+)\s*\[\s*\]\s*;"
-    source = re.sub(dynamic, r"DYNAMIC_SHARED(\1 \2, \3);", source)
+    dynamic = r"\bextern\b([^;{}\"]*?)\b__shared__\b([^;{}\"]*?)\b(\w+)\s*\[\s*\]"
+    source = re.sub(rf"{dynamic}\s*;", r"DYNAMIC_SHARED(\1 \2, \3);", source)
+    rows = rf"{dynamic}\s*((?:\[[^\];{{}}]+\]\s*)+);"
+    source = re.sub(rows, r"EMULATOR_DYNAMIC_ROWS((\4), \3, \1 \2);", source)
     # Remove `static` beside `__shared__`: that macro contains it.
     static = r"\bstatic\b(?=[^;{}()\"]*\b__shared__\b)|(\b__shared__\b[^;{}()\"=]*?)\bstatic\b"
     source = re.sub(static, r"\1", source)

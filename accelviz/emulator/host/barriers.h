@@ -217,6 +217,14 @@ inline void record_waits() {
 
 enum class Passed { YES, NO, GRID };
 
+// Returns a thread of the tile that `waiting` waits for, which does not wait there.
+inline const Thread *missing_from_tile(const Thread &waiting) {
+    for (const Thread &thread : std::span(threads).subspan(waiting.tile, waiting.tile_size)) {
+        if (thread.state != State::AT_TILE) return &thread;
+    }
+    return nullptr;
+}
+
 // Releases the threads at a barrier of the block. Returns NO if the block has ended or a thread is
 // missing, GRID if its threads wait at a barrier of the grid.
 inline Passed pass_barrier() {
@@ -236,6 +244,10 @@ inline Passed pass_barrier() {
     for (Thread &thread : threads) {
         if (first && thread.state == State::DONE && went_past(thread, first->code))
             departed = &thread;
+    }
+    if (stuck && stuck->state == State::AT_TILE) {
+        report_missing("tile missed", *stuck, missing_from_tile(*stuck), waiting, left);
+        return Passed::NO;
     }
     if (stuck) {
         const bool at_barrier = stuck->state != State::AT_EXCHANGE;
@@ -269,6 +281,36 @@ void sync_threads(void *code) {
     report_doubt(*current);
     current->arrived = steps;
     suspend(State::AT_BARRIER, address_of(code));
+}
+
+char (*tile_values())[32] {
+    static char values[1024][32];
+    return values;
+}
+
+// A barrier of the `size` threads from `first` on, which are several warps.
+void sync_tile(unsigned first, unsigned size, void *code) {
+    Thread &self = *current;
+    report_doubt(self);
+    self.tile = first;
+    self.tile_size = std::min<std::size_t>(size, threads.size() - first);
+    const std::span tile = std::span(threads).subspan(first, self.tile_size);
+    const std::uint64_t key = address_of(&self) - self.index * sizeof(Thread) + first;
+    fence(BLOCK);
+    synchronise(key, ATOMIC);
+    const auto waits = [&](const Thread &thread) {
+        return &thread == &self || (thread.state == State::AT_TILE && thread.tile_size == self.tile_size);
+    };
+    if (!std::ranges::all_of(tile, waits)) {
+        suspend(State::AT_TILE, address_of(code));
+    } else {
+        for (Thread &thread : tile) {
+            if (&thread == &self) continue;
+            thread.state = State::READY;
+            if (!launch->traced) ready.push_back(thread.index);
+        }
+    }
+    synchronise(key, ATOMIC);
 }
 
 void sync_grid(void *code) {

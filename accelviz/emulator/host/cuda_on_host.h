@@ -111,6 +111,8 @@ std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bool vote
 // An exchange that also orders the memory accesses of its lanes.
 void sync_warp(unsigned mask, void *code);
 void sync_threads(void *code);
+void sync_tile(unsigned first, unsigned size, void *code);  // of threads of several warps
+char (*tile_values())[32];  // what the threads of a block exchange in such tiles
 void sync_grid(void *code);  // a barrier of all threads of the launch
 void fence(Scope scope);
 unsigned count_threads(bool vote, void *code);  // a barrier that returns the number of true votes
@@ -287,6 +289,10 @@ using ::emulator_memset;
 // DYNAMIC_SHARED(T, name).
 #define EMULATOR_DYNAMIC_SHARED 0x078000000000ull
 #define DYNAMIC_SHARED(T, NAME) T *const NAME = reinterpret_cast<T *>(EMULATOR_DYNAMIC_SHARED)
+// The same for `extern __shared__ T name[][COLUMNS];`, with the lengths in parentheses.
+#define EMULATOR_DYNAMIC_ROWS(LENGTHS, NAME, ...) \
+    __VA_ARGS__(*const NAME) EMULATOR_ALL LENGTHS = \
+        reinterpret_cast<__VA_ARGS__(*) EMULATOR_ALL LENGTHS>(EMULATOR_DYNAMIC_SHARED)
 
 #include "entry.h"
 

@@ -27,6 +27,7 @@ enum class State {
     AT_BARRIER,
     AT_GRID_BARRIER,
     AT_EXCHANGE,
+    AT_TILE,
     AT_ACTIVEMASK,
     DONE
 };
@@ -94,6 +95,7 @@ struct Thread {
     unsigned mask = 0;
     std::uint64_t value = 0;
     int source = 0;
+    std::uint32_t tile = 0, tile_size = 0;  // first thread and size of the tile that it waits for
     bool vote = false, orders = false, polled = false;
     unsigned votes = 0;
     unsigned polls = 0;               // atomics and volatile accesses since the last yield

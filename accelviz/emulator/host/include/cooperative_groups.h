@@ -60,6 +60,15 @@ class thread_block : public thread_group {
     friend thread_block this_thread_block();
 };
 inline thread_block this_thread_block() { return {}; }
+// Memory that tiles of several warps need on GPUs before compute capability 8.0.
+template <unsigned MOST_THREADS>
+struct block_tile_memory {
+    char bytes[MOST_THREADS > 32 ? MOST_THREADS : 1];
+};
+template <unsigned MOST_THREADS>
+thread_block this_thread_block(block_tile_memory<MOST_THREADS> &) {
+    return this_thread_block();
+}
 
 // The grid of a cooperative launch.
 class grid_group {
@@ -123,9 +132,10 @@ class lane_group : public thread_group {
         return all ? by_rank(lanes_) : 0;
     }
 
+    static constexpr unsigned most_threads = 32;
     // Writes the values of all members to `by_rank`.
     template <typename T>
-    EMULATOR_PURE void gather(const T &value, T (&by_rank)[32], void *code) const {
+    EMULATOR_PURE void gather(const T &value, T (&by_rank)[most_threads], void *code) const {
         for (unsigned rank = 0; rank < num_threads(); ++rank) {
             by_rank[rank] = from(value, rank, code);
         }
@@ -151,11 +161,9 @@ class lane_group : public thread_group {
     unsigned meta_rank_, meta_size_;
 };
 
-template <unsigned SIZE, typename Parent = void>
+template <unsigned SIZE, typename Parent = void, bool HAS_WARPS = (SIZE > 32)>
 class thread_block_tile : public lane_group {
-    static_assert(SIZE <= 32 || SIZE & (SIZE - 1),
-                  "the emulator has no tiles of several warps: use tiles of 32 threads, or the block");
-    static_assert(SIZE && !(SIZE & (SIZE - 1)), "a tile has 1, 2, 4, 8, 16 or 32 threads");
+    static_assert(SIZE && !(SIZE & (SIZE - 1)), "a tile has a power of two of threads");
 
    public:
     EMULATOR_PURE thread_block_tile(unsigned rank, unsigned count)
@@ -175,6 +183,64 @@ class thread_block_tile : public lane_group {
     EMULATOR_BARRIER T shfl_xor(T value, int mask) const {
         return this->from(value, this->thread_rank() ^ unsigned(mask), EMULATOR_HERE);
     }
+};
+
+// A tile of several warps, whose functions are barriers of its threads.
+template <unsigned SIZE, typename Parent>
+class thread_block_tile<SIZE, Parent, true> {
+    static_assert(SIZE <= 512 && !(SIZE & (SIZE - 1)), "a tile has at most 512 threads");
+
+   public:
+    EMULATOR_PURE thread_block_tile(unsigned rank, unsigned count)
+        : meta_rank_(rank), meta_size_(count) {}
+    template <typename Other>
+    EMULATOR_PURE thread_block_tile(const thread_block_tile<SIZE, Other> &tile)
+        : thread_block_tile(tile.meta_group_rank(), tile.meta_group_size()) {}
+
+    static constexpr unsigned most_threads = SIZE;
+    static constexpr unsigned num_threads() { return SIZE; }
+    static constexpr unsigned size() { return SIZE; }
+    static unsigned thread_rank() { return thread_block::thread_rank() % SIZE; }
+    EMULATOR_PURE unsigned meta_group_rank() const { return meta_rank_; }
+    EMULATOR_PURE unsigned meta_group_size() const { return meta_size_; }
+    EMULATOR_BARRIER void sync() const { wait(EMULATOR_HERE); }
+    EMULATOR_BARRIER int any(int predicate) const {
+        return count(predicate != 0, EMULATOR_HERE) != 0;
+    }
+    EMULATOR_BARRIER int all(int predicate) const {
+        return count(predicate != 0, EMULATOR_HERE) == SIZE;
+    }
+    template <typename T>
+    EMULATOR_BARRIER T shfl(T value, int rank) const {
+        T values[SIZE];
+        gather(value, values, EMULATOR_HERE);
+        return values[unsigned(rank) % SIZE];
+    }
+    template <typename T>
+    EMULATOR_PURE void gather(const T &value, T (&by_rank)[SIZE], void *code) const {
+        static_assert(sizeof(T) <= 32, "the threads of a tile exchange at most 32 bytes");
+        char(*const values)[32] = emulator::tile_values();
+        const unsigned first = thread_block::thread_rank() / SIZE * SIZE;
+        __builtin_memcpy(values[first + thread_rank()], static_cast<const void *>(&value), sizeof(T));
+        wait(code);
+        for (unsigned rank = 0; rank < SIZE; ++rank)
+            __builtin_memcpy(static_cast<void *>(&by_rank[rank]), values[first + rank], sizeof(T));
+        wait(code);
+    }
+
+   private:
+    EMULATOR_PURE static void wait(void *code) {
+        emulator::sync_tile(thread_block::thread_rank() / SIZE * SIZE, SIZE, code);
+    }
+    EMULATOR_PURE unsigned count(bool vote, void *code) const {
+        bool votes[SIZE];
+        gather(vote, votes, code);
+        unsigned count = 0;
+        for (bool other : votes) count += other;
+        return count;
+    }
+
+    unsigned meta_rank_, meta_size_;
 };
 
 template <unsigned SIZE, typename Parent>
@@ -235,7 +301,7 @@ namespace details {
 template <typename Group, typename T, typename Operation>
 EMULATOR_PURE T combined(const Group &group, T value, Operation operation, unsigned count,
                          void *code) {
-    T values[32];
+    T values[Group::most_threads];
     group.gather(value, values, code);
     T result = count ? values[0] : T();
     for (unsigned rank = 1; rank < count; ++rank) result = operation(result, values[rank]);
