@@ -21,8 +21,6 @@ from accelviz.course.autograde import sandbox, tables
 from accelviz.course.autograde.border import Limits
 from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.repair import Problem
-from accelviz.course.checks.kernels import Runs
-from accelviz.errors import KernelError
 from tests.course import tiny
 from tests.course.attacks import ATTACKS, STUFFED
 from tests.course.shipped import COMPILER, lost_points
@@ -125,59 +123,6 @@ def test_control_characters_and_formulas_are_removed_from_text(tmp_path):
         "student,scheme,problem",
         "?[2J?ada 1 of 1;'=1+1,'=1+1,",
     ]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[\\\n[gnu::x]]",
-        "[ [gnu::constructor]] void f() {}",
-        "__attribute__((constructor)) void f() {}",
-        "int a = 1'0; __attribute__((no_sanitize(\"thread\"))) void f() {} int b = 1'0;",
-        "void f() { asm(0); }",
-        "void f() { __asm__(0); }",
-        "void f() { a\\\nsm(0); }",
-        "void f() { __builtin_trap(); }",
-        "void f() { std::abort(); }",
-        "void f() { system(0); }",
-        "#include <cstdlib>",
-        "int a = '\"';\n#include <cstdlib>",
-        "%:include <cstdlib>",
-        "#define A B##C",
-        "#define EMULATED_KERNEL(x) 1",
-        "#pragma GCC optimize(0)",
-        '_Pragma("x")',
-        "void f() { emulator::x(); }",
-        7,
-        " " * 60_000,
-    ],
-)
-def test_a_kernel_with_other_constructs_than_cuda_is_refused(text):
-    with pytest.raises(KernelError, match="yours.cu"):
-        Runs(text)
-
-
-def test_an_ordinary_kernel_is_not_refused():
-    Runs(
-        """
-#include "common.cuh"
-#include <cooperative_groups.h>
-#include <cooperative_groups/reduce.h>
-namespace cg = cooperative_groups;
-using ll = long long;
-#define full_mask 0xffffffffu
-struct Pair { int first; float second; __device__ float twice() { return 2 * second; } };
-template <class T> __host__ __device__ T sum(const T *__restrict__ x);
-__inline__ __device__ float next(float read, float write) { return read / write; }
-extern "C" __global__ void __launch_bounds__(128, 2) spmm_runs(float *Y, int index) {
-    __shared__ float tile[32];
-#pragma unroll 4
-    for (int time = 0; time < 4; ++time) memset(tile, 0, sizeof tile);
-    if (threadIdx.x == 0) printf("%5.2f of %d, 100 %%\\n", tile[0], index);
-    atomicAdd(&Y[index], __shfl_xor_sync(full_mask, next(1.0f, 2.0f), 1));
-}
-"""
-    )
 
 
 def test_no_kernel_is_compiled_by_the_judge():

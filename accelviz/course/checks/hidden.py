@@ -248,7 +248,8 @@ def small_graphs(seed: int, *only: str) -> dict[str, Graph]:
 
     Only the named ones if names are given. "columns": one run per row, full blocks, for tests of
     column counts. "empty rows": empty rows, last block not full. "long rows": rows of several runs,
-    some in several blocks. "wide": many more columns than rows. "tall": many more rows.
+    some in several blocks. "wide": many more columns than rows. "tall": many more rows. "far": rows
+    beyond 8 bits and columns beyond 16, most rows empty.
     """
     rng = generator(seed)
     empty = rng.integers(1, 7, _about(41, rng))
@@ -259,12 +260,15 @@ def small_graphs(seed: int, *only: str) -> dict[str, Graph]:
     # numbers of full blocks of four warps
     wide, medium, tall = rng.integers((2, 5, 30), (4, 8, 45)).tolist()
     long = rng.permutation([31, 32, 33, 64, 65, 129, 385, 1, 2, 3, 4, 5])
+    far = np.zeros(_about(400, rng), dtype=np.int64)
+    far[::7] = rng.integers(1, 7, far[::7].size)
     graphs_by_name = {
         "columns": graph_of(rng.integers(1, 33, 4 * medium), _about(70, rng), rng, "columns"),
         "empty rows": graph_of(empty, _about(50, rng), rng, "empty rows"),
         "long rows": graph_of(long, _about(500, rng), rng, "long rows"),
         "wide": graph_of(rng.integers(1, 33, 4 * wide), _about(700, rng), rng, "wide"),
         "tall": graph_of(rng.integers(1, 4, 4 * tall), 6, rng, "tall"),
+        "far": graph_of(far, 65_536 + _about(9_000, rng), rng, "far"),
     }
     return {name: graphs_by_name[name] for name in only or graphs_by_name}
 

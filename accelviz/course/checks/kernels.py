@@ -8,8 +8,8 @@ most 32 nonzeros, one run per warp. Points are for right results, for coalesced 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.analysis.traffic import traffic
-from accelviz.course.checks import hidden, remote
+from accelviz.course.checks import cuda, hidden, remote
 from accelviz.course.checks.common import case, require, share_of
 from accelviz.devices import find_device, trace
-from accelviz.devices.emulator import EmulatorDevice
+from accelviz.devices.emulator import EmulatorDevice, as_kernel
 from accelviz.errors import DeviceUnavailable, KernelError
 from accelviz.graph import Graph
 from accelviz.measure import check, features
@@ -34,22 +34,10 @@ from accelviz.strategies import SPMM
 
 #: Warps per block, and most nonzeros of a run.
 BLOCK_WARPS, RUN_NONZEROS = 4, 32
+CONSTANTS = {"BLOCK_WARPS": BLOCK_WARPS}
 #: Name of the student's function, and its parameters.
 ENTRY = "spmm_runs"
 ARGUMENTS = ("metadata", "columns", "values", "X", "Y", "n_runs", "n_cols")
-#: Longest source text of a kernel.
-MAX_CHARACTERS = 50_000
-#: Headers that a kernel may include.
-HEADERS = (
-    *('"common.cuh"', '"vectors.cuh"', "<cooperative_groups.h>", "<cooperative_groups/reduce.h>"),
-    *("<cooperative_groups/scan.h>", "<cuda_fp16.h>", "<cuda_runtime.h>", "<math_constants.h>"),
-)
-#: Attributes, digraphs, assembly, host code, emulator internals, pragmas and other headers.
-_NOT_CUDA = re.compile(
-    r"__attribute|\[\s*\[|<:|%:|##|\?\?|\b_*asm_*\b|__builtin|_Pragma|\bsystem\b|\bpopen\b|"
-    r"\bemulator\b|\bEMULAT\w*|\bstd\s*::|#\s*pragma\s+(?!unroll)\w+|"
-    rf"#\s*include\s*(?!{'|'.join(map(re.escape, HEADERS))})\S+"
-)
 #: Default column count of traced launches: a multiple of a warp and of a sector.
 TRACED_COLUMNS = 64
 #: Sectors of 32 contiguous floats, and of 32 scattered floats.
@@ -63,7 +51,6 @@ class Runs(Strategy):
     name = "yours"
 
     def __init__(self, code: str) -> None:
-        _require_cuda(code)
         self.code = code
 
     def build(self, graph: Graph, widths: Widths, settings: Settings) -> Plan:
@@ -71,7 +58,6 @@ class Runs(Strategy):
         metadata = warp_partition(graph.row_pointers, RUN_NONZEROS)
         metadata.setflags(write=False)
         launch = LaunchConfig((-(-len(metadata) // BLOCK_WARPS), 1, 1), BLOCK_WARPS)
-        constants = {"BLOCK_WARPS": BLOCK_WARPS}
         arrays = {
             "metadata": metadata,
             "columns": graph.column_indices,
@@ -79,30 +65,12 @@ class Runs(Strategy):
             "n_cols": np.int32(widths["n_cols"]),
         }
         workload = partial(warp_workload, metadata, BLOCK_WARPS)
-        kernel = KernelSpec("yours.cu", ENTRY, {}, ARGUMENTS, self.code, defines=constants)
+        kernel = KernelSpec(cuda.FILE, ENTRY, {}, ARGUMENTS, self.code, defines=CONSTANTS)
         return Plan(
             Layout(graph.pattern, workload, metadata=metadata),
             (Call(launch, kernel),),
             Buffers(arrays),
             Provenance(self, graph.values, widths, settings),
-        )
-
-
-def _require_cuda(code: str) -> None:
-    """Refuse source text with constructs that this assignment does not need.
-
-    Such constructs, used by mistake, would make the counts meaningless. This is no security
-    boundary: a kernel runs in the same sandbox as a submission.
-    """
-    if not isinstance(code, str) or len(code) > MAX_CHARACTERS:
-        raise KernelError("yours.cu", "the kernel is no text of usual length", "a text")
-    joined = re.sub(r"\\[ \t\r]*\n", "", code)
-    if match := _NOT_CUDA.search(joined):
-        line = joined.count("\n", 0, match.start()) + 1
-        raise KernelError(
-            f"yours.cu:{line}",
-            f"it has {match[0].strip()!r}",
-            f"CUDA without attributes, assembly, host code; includes: {', '.join(HEADERS)}",
         )
 
 
@@ -171,7 +139,7 @@ def multiplies(
         oracle = Oracle(graph, X)
         for n_cols in columns:
             with case(f"{name}, {n_cols} columns"):
-                plan = runs_plan(code, graph, n_cols)
+                plan = runs_plan("", graph, n_cols)
                 ready: Any = _Apart(code, graph, seed)
                 check(plan, ready, {"X": X[:, :n_cols]}, oracle)
 
@@ -209,8 +177,7 @@ def _as_result(Y: Any, graph: Graph, X: Any) -> npt.NDArray[np.float32]:
 
 def launched(code: str, data: Any, X: Any, seed: int) -> Any:
     """Run a kernel once in the emulator and return Y; for `remote.run_kernels`."""
-    need_emulator()
-    plan = runs_plan(code, _graph_of(data), X.shape[1])
+    plan = _checked_plan(code, data, X, every_load=True)
     ready = EmulatorDevice(seed=seed).prepare(plan)
     out = ready.outputs()
     poison(out["Y"])
@@ -219,8 +186,7 @@ def launched(code: str, data: Any, X: Any, seed: int) -> Any:
 
 def traced(code: str, data: Any, X: Any) -> dict[str, Any]:
     """Trace a kernel; return `sectors` of X, floats of Y (`updates`), and Y. See `launched`."""
-    need_emulator()
-    plan, outputs = runs_plan(code, _graph_of(data), X.shape[1]), dict[str, np.ndarray]()
+    plan, outputs = _checked_plan(code, data, X, every_load=False), dict[str, np.ndarray]()
     by_line = traffic(trace(plan, X, block=range(plan.launch.n_blocks), into=outputs))
     reads = by_line[(by_line["array"] == "X") & (by_line["space"] == "global")]
     writes = by_line[(by_line["array"] == "Y") & (by_line["kind"] != "load")]
@@ -228,9 +194,16 @@ def traced(code: str, data: Any, X: Any) -> dict[str, Any]:
     return {**counts, "Y": outputs["Y"]}
 
 
-def _graph_of(data: Any) -> Graph:
+def _checked_plan(code: str, data: Any, X: Any, *, every_load: bool) -> Plan:
+    """Return the plan with a kernel's text that was parsed, and whose library was looked at."""
+    need_emulator()
     pointers, columns, values, shape, name = data
-    return Graph(pointers, columns, values, tuple(shape), name)
+    graph = Graph(pointers, columns, values, tuple(shape), name)
+    plan = runs_plan(cuda.expanded(code, tuple(CONSTANTS.items())), graph, X.shape[1])
+    (call,) = plan.calls
+    assert call.kernel is not None
+    cuda.check_imports(replace(as_kernel(call.kernel), every_load=every_load))
+    return plan
 
 
 def sectors(code: str, graph: Graph, n_cols: int = TRACED_COLUMNS) -> float:

@@ -124,7 +124,7 @@ EMULATOR_REDUCE(xor, unsigned, a ^ b)
     }
 #define EMULATOR_STORE(NAME)                                                                    \
     template <typename T>                                                                       \
-    EMULATOR_INSTRUCTION void NAME(T *address, const emulator::identity_t<T> &value) {          \
+    EMULATOR_INSTRUCTION void NAME(T *address, emulator::identity_t<T> value) {                 \
         static_assert(emulator::is_one_access<T>, #NAME " stores a number or a vector");        \
         emulator::access(address, sizeof(T), emulator::STORE, emulator::DEVICE, EMULATOR_HERE); \
         std::memcpy(static_cast<void *>(address), &value, sizeof(T));                           \

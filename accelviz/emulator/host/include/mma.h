@@ -122,7 +122,7 @@ EMULATOR_PURE float __float_to_tf32(float x) {
 }
 
 template <typename Use, int M, int N, int K, typename T, typename Layout, typename V>
-EMULATOR_INSTRUCTION void fill_fragment(fragment<Use, M, N, K, T, Layout> &f, const V &value) {
+EMULATOR_INSTRUCTION void fill_fragment(fragment<Use, M, N, K, T, Layout> &f, V value) {
     const typename fragment<Use, M, N, K, T, Layout>::storage_element_type stored = value;
     for (auto &element : f.x) __builtin_memcpy(static_cast<void *>(&element), &stored, sizeof(stored));
 }

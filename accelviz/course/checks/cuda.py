@@ -1,0 +1,193 @@
+"""A student's CUDA text: expanded by the preprocessor, parsed, refused where it leaves CUDA.
+
+The text that was parsed is the one that is compiled, so no macro hides a construct. The compiled
+library may import the functions of the emulator and of mathematics, and no other. It runs in the
+process of `remote.run_kernels`, as does all of this.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from accelviz.emulator.build import Kernel, build
+from accelviz.emulator.compiler import require_compiler, run
+from accelviz.emulator.target import DEFAULT, target_macros
+from accelviz.errors import DeviceUnavailable, KernelError
+
+FILE = "yours.cu"
+#: Longest text of a kernel.
+MAX_CHARACTERS = 50_000
+#: Headers that a kernel may include.
+HEADERS = (
+    *("common.cuh", "vectors.cuh", "cooperative_groups.h", "cooperative_groups/reduce.h"),
+    *("cooperative_groups/scan.h", "cuda_fp16.h", "cuda_runtime.h", "math_constants.h"),
+)
+_EXPECTED = "CUDA without attributes, assembly, pragmas, host code and what cannot be watched"
+#: Words of CUDA that the grammar of C++ does not have; blank in the parsed copy.
+_QUALIFIERS = re.compile(
+    r"\b__(?:device|host|global|forceinline|noinline|inline|shared|constant|managed|restrict|"
+    r"grid_constant)__\b|\b__(?:inline|restrict|align__\(\d+\))(?!\w)"
+    r"|\b__launch_bounds__\s*\((?:[\w\s,+*/:-]|\([\w\s,+*/:-]*\))*\)"
+)
+#: Constructs of the grammar that are refused, with their names for people.
+_REFUSED = {
+    "attribute_declaration": "an attribute",
+    "attribute_specifier": "an attribute",
+    "ms_declspec_modifier": "an attribute",
+    "gnu_asm_expression": "assembly",
+    "preproc_call": "a directive",
+    "preproc_def": "a directive",
+    "seh_try_statement": "host code",
+}
+#: Words that are refused wherever they stand, also in literals: of attributes and assembly, of the
+#: compiler, of the emulator, of mangled names; functions of C that its headers use and CUDA lacks;
+#: functions of mathematics that store a second result, which the emulator does not watch.
+_WORDS = re.compile(
+    r"\b(?:__attribute(?:__)?|_*asm(?:__)?|__declspec|__extension__|__typeof\w*|__thread|"
+    r"__(?:builtin|sync_\w+_and|atomic|tsan|sanitizer|ubsan|cxa|gxx|cyg|gnu_cxx)_?\w*|_Z\w+|"
+    r"std|emulator\w*|EMULAT\w*|snprintf|strncat|strlen|memcmp|exit|abort|"
+    r"modff?|frexpf?|remquof?|lgamma\w*_r)\b|\[\s*\[|<:|%:"
+)
+#: What a library imports: the emulator and its checks, startup of libraries, standard output.
+_IMPORTS = re.compile(
+    r"_ZN8emulator\w+|_ZNSt8ios_base4Init\w+|__(?:tsan|ubsan|sanitizer_cov)_\w+|__cxa_\w+|"
+    r"__gxx_personality_v0|_Unwind_Resume|__stack_chk_fail|__gmon_start__|_ITM_\w+|__dso_handle|"
+    r"_?_?(?:thread|block)Idx|(?:block|grid)Dim|warpSize|snprintf|strncat|strlen|printf|fflush|"
+    r"stdout|mem(?:cpy|cmp|set|move)|fe[sg]etround|__fpclassifyf?|__isnanf?|__isinff?|__signbitf?"
+)
+
+
+def expanded(code: str, constants: tuple[tuple[str, Any], ...]) -> str:
+    """Return a kernel's text with its macros expanded, on the same lines, once it has been parsed.
+
+    Raises
+    ------
+    KernelError
+        If it has a construct that is refused, or is no C++; the message has its line.
+    """
+    if type(code) is not str or len(code) > MAX_CHARACTERS:
+        raise KernelError(FILE, "the kernel is no text of usual length", "a text")
+    return _expanded(code, constants)
+
+
+@functools.lru_cache(maxsize=64)
+def _expanded(code: str, constants: tuple[tuple[str, Any], ...]) -> str:
+    text = _without_macros(code, dict(constants))
+    for line, problem in sorted(_problems(text)):
+        raise KernelError(f"{FILE}:{line}", f"it has {problem}", _EXPECTED)
+    return text
+
+
+def _without_macros(code: str, constants: Mapping[str, Any]) -> str:
+    """Expand macros and conditions; directives that are left are `#include` and `#pragma unroll`.
+
+    The headers are empty meanwhile, so their macros are not expanded, and no macro of the host's
+    compiler is defined.
+    """
+    compiler = require_compiler()
+    macros = {**target_macros(DEFAULT), **constants}
+    with tempfile.TemporaryDirectory() as name:
+        folder, result = Path(name), Path(name, "expanded")
+        for header in HEADERS:
+            (folder / "include" / header).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "include" / header).write_text(f"#pragma header {header}\n")
+        (folder / FILE).write_text(code, "utf-8")
+        options = ["-E", "-undef", "-nostdinc", "-x", "c++", f"-I{folder / 'include'}"]
+        options += [f"-D{name}={value}" for name, value in macros.items()]
+        try:
+            run(compiler, [*options, str(folder / FILE), "-o", str(result)], FILE, code)
+        except KernelError as error:
+            if match := re.search(r"(\S+): No such file|'(\S+)' file not found", error.problem):
+                problem = f"it includes {match[1] or match[2]}"
+                raise KernelError(FILE, problem, ", ".join(HEADERS)) from None
+            raise
+        lines = result.read_text("utf-8", "replace").split("\n")
+    texts = [""] * (code.count("\n") + 2)
+    number, file, header = 1, FILE, ""
+    for line in lines:
+        if marker := re.match(r'#(?:line)? (\d+) "([^"]*)"', line):
+            number, file = int(marker[1]), Path(marker[2]).name
+            if header and file == FILE and 1 < number <= len(texts):  # behind the #include
+                texts[number - 1], header = f"#include <{header}>", ""
+            continue
+        pragma = re.match(r"\s*#\s*pragma\s+(\w+) ?(\S*)", line)
+        if file == FILE and 0 < number < len(texts):
+            if pragma and pragma[1] != "unroll":
+                raise KernelError(f"{FILE}:{number}", f"it has {line.strip()!r}", _EXPECTED)
+            texts[number] += f" {line}" if texts[number] else line
+        elif pragma and pragma[1] == "header" and pragma[2] in HEADERS:
+            header = pragma[2]
+        elif line.strip() and not file.startswith("<"):
+            raise KernelError(FILE, "it has text of another file (#line)", _EXPECTED)
+        number += 1
+    return "\n".join(texts[1:])
+
+
+@functools.cache
+def _parser() -> Any:
+    try:
+        import tree_sitter
+        import tree_sitter_cpp
+    except ImportError as error:
+        raise DeviceUnavailable(
+            "tree-sitter-cpp",
+            f"your kernel was NOT tried, and these points say nothing about it: {error}",
+            "pip install 'accelviz[lab]', and run this cell again",
+        ) from error
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_cpp.language()))
+
+
+def _problems(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each construct that is refused."""
+    for match in _WORDS.finditer(text):
+        word = "an attribute" if match[0].startswith("[") else repr(match[0])
+        yield text.count("\n", 0, match.start()) + 1, word
+    blank = _QUALIFIERS.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    data = blank.encode()
+    nodes, uncovered = [_parser().parse(data).root_node], bytearray(data)
+    while nodes:
+        node = nodes.pop()
+        line = node.start_point[0] + 1
+        nodes += node.children
+        is_unroll = node.type == "preproc_call" and b"unroll" in node.text
+        if node.type in _REFUSED and not is_unroll:
+            yield line, _REFUSED[node.type]
+        if not node.children or node.type.endswith("_literal"):
+            uncovered[node.start_byte : node.end_byte] = b" " * (node.end_byte - node.start_byte)
+    if left := re.search(rb"\S", uncovered):
+        start = left.start()
+        part = data[start : start + 40].decode("utf-8", "replace").split("\n")[0]
+        yield data.count(b"\n", 0, start) + 1, f"text that cannot be read as C++: {part!r}"
+
+
+def check_imports(kernel: Kernel) -> None:
+    """Raise KernelError if a kernel's library calls what is no function of a kernel."""
+    for word in sorted(_symbols("--undefined-only", str(build(kernel))) - _mathematics()):
+        if not _IMPORTS.fullmatch(word):
+            raise KernelError(FILE, f"it uses {word!r}", "CUDA's functions and its own")
+
+
+@functools.lru_cache(maxsize=64)
+def _symbols(kind: str, path: str) -> frozenset[str]:
+    """Return the dynamic symbols of a library; none where there is no GNU nm."""
+    try:
+        command = ["nm", "--dynamic", kind, path]
+        process = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return frozenset()
+    lines = process.stdout.splitlines()
+    return frozenset(line.split()[-1].partition("@")[0] for line in lines)
+
+
+@functools.cache
+def _mathematics() -> frozenset[str]:
+    """Return the functions of the C library's mathematics, which this process has loaded."""
+    maps = Path("/proc/self/maps")
+    paths = re.findall(r"/\S+/libm[.-]\S+", maps.read_text()) if maps.exists() else []
+    return frozenset().union(*(_symbols("--defined-only", path) for path in {*paths}))

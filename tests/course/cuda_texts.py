@@ -1,0 +1,359 @@
+"""Kernels of A4 by students: right ones in unusual CUDA, and ones that try to leave it.
+
+A kernel is the right one with changes. An entry is `# description`, then lines before the function,
+then changes: `- ` has a text of the right kernel, `+ ` its replacement. `INSIDE` is the line before
+the first of the function's body, `PRODUCT` the statement that adds a product, `STORE` the last one.
+"""
+
+from __future__ import annotations
+
+from tests.course.wrong import A4, solution
+
+_NAMES: dict[str, str] = {}
+exec(solution(A4, "kernel"), _NAMES)
+RIGHT = _NAMES["code"]
+_NAMED = {
+    "INSIDE": "    const int warp = threadIdx.x / 32;",
+    "PRODUCT": "sum += values[k] * X[(long long)columns[k] * n_cols + column];",
+    "STORE": "atomicAdd(&Y[(long long)mine.x * n_cols + column], sum);",
+}
+
+
+def kernels(text: str) -> dict[str, str]:
+    """Parse entries; return the texts by description."""
+    texts = {}
+    for entry in text.strip("\n").removeprefix("# ").split("\n# "):
+        description, *lines = entry.split("\n")
+        before = [line for line in lines if line[:2] not in ("- ", "+ ")]
+        code = RIGHT
+        changes = [line for line in lines if line[:2] in ("- ", "+ ")]
+        while changes:
+            old = _NAMED.get(changes[0][2:], changes[0][2:])
+            new = []
+            while changes[1:] and changes[1][0] == "+":
+                new.append(changes.pop(1)[2:])
+            assert old in code, (description, old)
+            keep = f"\n{old}" if changes.pop(0)[2:] == "INSIDE" else ""
+            code = code.replace(old, "\n".join(new) + keep)
+        texts[description] = "\n".join([*before, code])
+    return texts
+
+
+HONEST = kernels(
+    r"""
+# as it is
+# a type alias
+using ll = long long;
+- (long long)
++ (ll)
+# a typedef
+typedef long long ll;
+- (long long)
++ (ll)
+# __inline__ __device__
+__inline__ __device__ float times(float a, float b) { return a * b; }
+- values[k] * X
++ times(values[k], 1.0f) * X
+# __host__ __device__
+__host__ __device__ inline int next(int a) { return a + 1; }
+- ++k
++ k = next(k)
+# many qualifiers
+static __device__ __host__ __forceinline__ int next(int a) { return a + 1; }
+- ++k
++ k = next(k)
+# memset
+- INSIDE
++ float part[4]; memset(part, 0, sizeof part); (void)part;
+# a prototype
+__device__ float plus(float a, float b);
+__device__ float plus(float a, float b) { return a + b; }
+- PRODUCT
++ sum = plus(sum, values[k] * X[(long long)columns[k] * n_cols + column]);
+# a struct with a method
+struct Run { int row, first, n; __device__ int end() const { return first + n; } };
+- const int4 mine = metadata[run];
++ const int4 mine = metadata[run]; Run r{mine.x, mine.y, mine.z};
+- k < mine.y + mine.z
++ k < r.end()
+# a template
+template <class T> __device__ T times(T a, T b) { return a * b; }
+- values[k] * X
++ times<float>(values[k], 1.0f) * X
+# templates with defaults
+template <typename T, int N = 32> struct Step {
+    static constexpr int value = N;
+    __device__ static T zero() { return T(); }
+};
+- column += 32
++ column += Step<float>::value
+- float sum = 0.0f
++ float sum = Step<float>::zero()
+# a type of a template's parameter
+struct F { using Item = float; };
+template <class T> __device__ typename T::Item zero(bool b) {
+    return b ? typename T::Item{} : typename T::Item{};
+}
+- float sum = 0.0f
++ float sum = zero<F>(true)
+# a macro named as many do
+#define full_mask 0xffffffffu
+- INSIDE
++ __syncwarp(full_mask);
+# a macro with parameters
+#define IDX(r, c) ((long long)(r) * n_cols + (c))
+- (long long)mine.x * n_cols + column
++ IDX(mine.x, column)
+- (long long)columns[k] * n_cols + column
++ IDX(columns[k], column)
+# variables named as functions of hosts
+- INSIDE
++ int div = 1, read = 2, write = 3, wait = 4, time = 5, error = 6, index = 7, link = 8;
++ int select = 9, remove = div + read + write + wait + time + error + index + link + select;
++ (void)remove;
+# launch bounds
+- __global__ void
++ __global__ void __launch_bounds__(BLOCK_WARPS * 32, 2)
+# launch bounds first
+- __global__ void
++ __launch_bounds__(128) __global__ void
+# restricted pointers
+- const float *values, const float *X
++ const float *__restrict__ values, const float* __restrict X
+# a lambda
+- float sum = 0.0f;
++ auto at = [&](int r) { return (long long)r * n_cols + column; }; float sum = 0.0f;
+- (long long)columns[k] * n_cols + column
++ at(columns[k])
+# cooperative groups
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+- INSIDE
++ auto tile = cg::tiled_partition<32>(cg::this_thread_block()); tile.sync();
+# the course's header
+#include "common.cuh"
+- column += 32
++ column += WARP_SIZE
+# intrinsics
+- PRODUCT
++ sum = __fmaf_rn(__ldg(&values[k]), __ldg(X + (long long)columns[k] * n_cols + column), sum);
+# a store with a cache hint
+- PRODUCT
++ float x; __stcg(&x, X[(long long)columns[k] * n_cols + column]); sum += values[k] * x;
+# digit separators and quotes
+- INSIDE
++ const int big = 1'000'000; const char *s = "it's [1] \"x\""; (void)big; (void)s;
+# constants of several kinds
+enum { LANES = 32 };
+constexpr int WIDTH = LANES;
+__device__ constexpr float ZERO = 0.0f;
+- column += 32
++ column += WIDTH
+- sum = 0.0f
++ sum = ZERO
+# conditions on the architecture
+- INSIDE
++ #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
++ __syncwarp();
++ #else
++ #error old
++ #endif
+# pragma unroll
+-         for (int k
++ #pragma unroll 4
++         for (int k
+# printf
+- INSIDE
++ if (false) printf("%d runs, 100 %%\n", n_runs);
+# mathematics
+- sum);
++ fmaxf(sum, sum) + 0.0f * sqrtf(fabsf(sum)) + 0.0f * expf(0.0f));
+# the first warp of a row does the whole row
+- const int4 mine = metadata[run];
++ int4 mine = metadata[run];
++ if (run > 0 && metadata[run - 1].x == mine.x) return;
++ for (int r = run + 1; r < n_runs && metadata[r].x == mine.x; ++r) mine.z += metadata[r].z;
+# shared memory
+- INSIDE
++ __shared__ float tile[BLOCK_WARPS][32]; tile[threadIdx.x / 32][threadIdx.x % 32] = 0.0f;
+- sum);
++ sum + tile[warp][lane]);
+# an aligned struct
+struct __align__(16) Four { float x, y, z, w; };
+# pointers in place of indices
+- STORE
++ float *y = Y + (size_t)mine.x * n_cols; atomicAdd(y + column, sum);
+# comments with anything
+// größer: ✓ asm [[ ##
+/* __attribute__ */
+# names with underscores
+- INSIDE
++ const int _warp = 1, my__name = 2, _N = 3; (void)(_warp + my__name + _N);
+# a static assertion
+static_assert(BLOCK_WARPS == 4, "four");
+# integers of several widths
+- INSIDE
++ unsigned int u = 0xffffffffU; uint32_t v = u; size_t w = v; (void)w;
+# a namespace
+namespace mine_ { __device__ int one() { return 1; } }
+using mine_::one;
+- ++k
++ k += one()
+# an operator
+struct V { float x; __device__ V operator+(V o) const { return {x + o.x}; } };
+- float sum = 0.0f
++ V v{0.0f}; v = v + v; float sum = v.x
+"""
+) | {"line ends of Windows": RIGHT.replace("\n", "\r\n")}
+
+#: Kernels that must be refused, without being run, by what stands in them.
+HOSTILE = kernels(
+    r"""
+# an attribute
+- __global__ void
++ __attribute__((no_sanitize("thread"))) __global__ void
+# an attribute between digit separators
+int a = 1'0; __attribute__((no_sanitize("thread"))) void f() {} int b = 1'0;
+# brackets by macros
+#define O [
+#define C ]
+O O gnu::constructor C C void f() {}
+# brackets on two lines
+[\
+[gnu::constructor]] void f() {}
+# digraphs
+<:<:gnu::constructor:>:> void f() {}
+# an attribute that is pasted
+#define CAT(a, b) a##b
+CAT(__attri, bute__)((constructor)) void f() {}
+# a vector of the compiler
+typedef float v4 __attribute__((vector_size(16)));
+# assembly
+- INSIDE
++ asm("nop");
+# assembly, pasted
+#define CAT(a, b) a##b
+- INSIDE
++ CAT(a, sm)("nop");
+# assembly on two lines
+- INSIDE
++ a\
++ sm("nop");
+# a name in assembly
+int other asm("hidden");
+# a pragma of the compiler
+#pragma GCC optimize("O0")
+# a pragma as an operator
+_Pragma("GCC optimize(0)")
+# a pragma in a macro
+#define P _Pragma("GCC optimize(0)")
+P
+# a header of C
+#include <cstdlib>
+# a header by a macro
+#define H <cstdio>
+#include H
+# a file of the machine
+#include "/etc/passwd"
+# another name for the file
+#line 1 "common.cuh"
+# a process, declared
+extern "C" void *fdopen(int, const char *);
+- INSIDE
++ fdopen(1, "r");
+# a process of the global namespace
+- INSIDE
++ ::popen("touch /tmp/x", "r");
+# a function of the host by a pointer
+- INSIDE
++ auto p = system; p("true");
+# a function of the host by a macro
+#define TAKE system
+- INSIDE
++ auto p = TAKE; p("true");
+# a constructor
+struct R { R() { system("true"); } } r;
+# a value at load time
+extern "C" int getpid();
+static int n = getpid();
+- INSIDE
++ if (n == 0) return;
+# a write
+extern "C" long write(int, const void *, unsigned long);
+- INSIDE
++ write(1, "x", 1);
+# threads
+extern "C" long pthread_create(void *, void *, void *, void *);
+- INSIDE
++ pthread_create(0, 0, 0, 0);
+# symbols by name
+extern "C" void *dlsym(void *, const char *);
+- INSIDE
++ dlsym(0, "system");
+# calls of the system
+extern "C" long syscall(long, ...);
+- INSIDE
++ syscall(39);
+# the environment
+extern "C" char **environ;
+- INSIDE
++ if (environ == 0) return;
+# the standard library
+- INSIDE
++ std::abort();
+# the emulator's namespace
+- INSIDE
++ emulator::stop_conversion(0);
+# the emulator's namespace, opened
+using namespace emulator;
+# a mangled name
+extern "C" void _ZN8emulator15stop_conversionEPv(void *);
+# a builtin
+- INSIDE
++ __builtin_memcpy(Y, X, 4);
+# an atomic of the compiler
+- INSIDE
++ __sync_fetch_and_add((int *)Y, 1);
+# a store by printing
+- INSIDE
++ snprintf((char *)Y, 8, "x");
+# a store by mathematics
+- STORE
++ modff(sum, &Y[(long long)mine.x * n_cols + column]);
+"""
+)
+
+#: Kernels that run and must be wrong.
+WRONG = kernels(
+    r"""
+# memcpy in brackets, a race
+- INSIDE
++ (memcpy)(Y, X, 4);
+# memcpy without its macro, a race
+#undef memcpy
+- INSIDE
++ memcpy(Y, X, 4);
+# a sum that is unwritten
+- float sum = 0.0f;
++ float sum; if (n_cols < 0) sum = 0.0f;
+# nothing on a GPU
+- INSIDE
++ #ifdef __CUDA_ARCH__
++ return;
++ #endif
+# something on the emulator only
+- INSIDE
++ #if !defined(__GNUC__) && !defined(__x86_64__) && !defined(EMULATED_KERNEL)
++ return;
++ #endif
+# rows of 8 bits
+- (long long)mine.x
++ (long long)(unsigned char)mine.x
+# columns of 16 bits
+- (long long)columns[k]
++ (long long)(unsigned short)columns[k]
+# a volatile sum
+- STORE
++ volatile float *y = Y; y[(long long)mine.x * n_cols + column] += sum;
+"""
+)

@@ -1,0 +1,67 @@
+"""Kernels of A4: unusual CUDA earns all points, and what leaves CUDA is refused unrun."""
+
+import pytest
+
+from accelviz.course.checks import cuda, hidden, kernels
+from accelviz.errors import KernelError
+from tests.compilers import needs_compiler
+from tests.course.cuda_texts import HONEST, HOSTILE, RIGHT, WRONG
+
+pytest.importorskip("tree_sitter_cpp", reason="kernels are parsed by tree-sitter")
+pytestmark = needs_compiler
+CONSTANTS = tuple(kernels.CONSTANTS.items())
+#: Of cut rows, and of more than 8-bit rows and 16-bit columns.
+GRAPHS = {
+    **hidden.small_graphs(4402, "far"),
+    "long rows": hidden.small_graphs(4405, "long rows")["long rows"],
+}
+
+
+def test_there_are_enough_kernels():
+    assert len(HONEST) >= 35
+    assert len(HOSTILE) + len(WRONG) >= 40
+
+
+@pytest.mark.sample(8)
+@pytest.mark.parametrize("text", HONEST.values(), ids=HONEST)
+def test_unusual_cuda_loses_no_points(text):
+    kernels.multiplies(text, GRAPHS, [2], seed=5)
+    graph = GRAPHS["long rows"]
+    assert kernels.sectors(text, graph, 32) <= kernels.MIN_SECTORS
+    assert kernels.updates(text, graph, 32) <= 1
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_what_leaves_cuda_is_refused_unrun(text, monkeypatch):
+    monkeypatch.setattr("accelviz.emulator.process.launch", lambda *_: pytest.fail("it was run"))
+    with pytest.raises(KernelError, match="yours.cu"):
+        kernels.multiplies(text, GRAPHS, [2])
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("text", WRONG.values(), ids=WRONG)
+def test_kernels_that_only_seem_right_fail(text):
+    cases = (GRAPHS, 2, 5), ({"long rows": GRAPHS["long rows"]}, 128, 0)
+    with pytest.raises(KernelError):
+        [kernels.multiplies(text, graphs, [columns], seed) for graphs, columns, seed in cases]
+
+
+def test_a_refusal_names_the_line_of_what_is_refused():
+    text = f"#define A __attribute__((used))\n\n{RIGHT}\nA int x;"
+    line = text.count("\n") + 1
+    with pytest.raises(KernelError, match=rf"yours\.cu:{line}: it has '__attribute__'"):
+        cuda.expanded(text, CONSTANTS)
+
+
+@pytest.mark.parametrize("text", [7, " " * 60_000, type("Text", (str,), {})(RIGHT)])
+def test_only_a_text_of_usual_length_is_read(text):
+    with pytest.raises(KernelError, match="no text of usual length"):
+        cuda.expanded(text, CONSTANTS)
+
+
+def test_the_expanded_text_keeps_its_lines():
+    text = f"#define TWICE(x) \\\n  (x + \\\n   x)\n#include <cuda_fp16.h>\n{RIGHT}"
+    lines = cuda.expanded(text, CONSTANTS).split("\n")
+    assert lines[3] == "#include <cuda_fp16.h>"
+    run = "    const int run = blockIdx.x * 4 + warp;"
+    assert lines.index(run) == text.split("\n").index(run.replace("4", "BLOCK_WARPS"))
