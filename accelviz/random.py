@@ -128,6 +128,28 @@ def edge_uniform_of(nonzeros: Any, heads: int, words: Any, xp: Any = np) -> Any:
     return uniform(philox((low, high), (k & _LOW_WORD, k >> _WORD_BITS, head, step))[0])
 
 
+def row_uniform(nodes: Any, n_cols: int, words: Any) -> npt.NDArray[np.float32]:
+    """Draw a uniform number in [0, 1) for each element of rows, by the numbers of their nodes.
+
+    Parameters
+    ----------
+    nodes : array of int64, shape (n,)
+        0 to 2^32 - 1.
+    n_cols : int
+    words : array of uint32, shape (4,)
+        Seed (low, high), site and step.
+
+    Returns
+    -------
+    array of float32, shape (n, n_cols)
+        For node `n` and column `c`, word `c % 4` of the counter `(n, c // 4, site, step)`.
+    """
+    fours = np.arange(-(-n_cols // 4), dtype=np.uint32)
+    low, high, site, step = (int(word) for word in words)
+    drawn = philox((low, high), (nodes[:, None], fours[None, :], site, step))
+    return uniform(np.stack(drawn, axis=2).reshape(len(nodes), 4 * fours.size)[:, :n_cols])
+
+
 def _key(seed: int) -> tuple[np.uint64, np.uint64]:
     return np.uint64(seed & int(_LOW_WORD)), np.uint64(seed >> 32 & int(_LOW_WORD))
 

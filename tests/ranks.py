@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,11 @@ def layers_of(model):
             nn.Dropout(0.5),
             ours.GATConv(8, CLASSES, dropout=0.5),
         ),
+        "dropped features": lambda: (
+            nn.Dropout(0.4),
+            ours.SAGEConv(WIDTH, 8),
+            ours.GATConv(8, CLASSES),
+        ),
         "agnn": lambda: (nn.Linear(WIDTH, 8), ours.AGNNConv(), nn.Linear(8, CLASSES)),
         "transformer": lambda: (
             ours.TransformerConv(WIDTH, 4, heads=2),
@@ -69,7 +75,7 @@ class Net(nn.Module):
 
     def forward(self, x, graph):
         for number, layer in enumerate(self.layers):
-            x = x.relu() if number else x
+            x = x.relu() if number and not isinstance(self.layers[0], nn.Dropout) else x
             x = layer(x) if isinstance(layer, nn.Linear | nn.Dropout) else layer(x, graph)
         return x
 
@@ -86,7 +92,15 @@ def edges_of_cora(weighted=False):
 
 
 def trained(
-    model, steps=3, halo=False, split=None, path=None, kill_at=None, device="cpu", capture=True
+    model,
+    steps=3,
+    halo=False,
+    split=None,
+    path=None,
+    kill_at=None,
+    device="cpu",
+    capture=True,
+    overlap=True,
 ):
     """Train; return losses, parameters and the scores of all nodes."""
     edge_index, n_nodes, weight, x, labels = edges_of_cora("weighted" in model)
@@ -94,6 +108,7 @@ def trained(
         graph = SplitGraph(edge_index, n_nodes, weight, device=device)
     else:
         graph = SplitGraph(split, device=device)
+    graph.overlap = overlap
     torch.manual_seed(graph.rank)  # the parameters are those of rank 0
     net = Net(model).to(graph.device)
     x, labels = x.to(graph.device), labels.to(graph.device)
@@ -119,11 +134,30 @@ def trained(
             torch.save({**state, "steps": number + 1}, path.with_suffix(".new"))
             path.with_suffix(".new").rename(path)
         if number == kill_at and graph.rank == graph.size - 1:
-            os.kill(os.getpid(), signal.SIGKILL)
+            end_after(path.parent, lambda: os.kill(os.getpid(), signal.SIGKILL))
     net.eval()
     with torch.no_grad():
         scores = graph.collect(net(rows, graph))
     return {"losses": losses, "net": net.state_dict(), "scores": scores}
+
+
+def end_after(folder, fault):
+    """Save the time, then run what ends this process."""
+    (folder / "time of the fault").write_text(str(time.time()))
+    fault()
+
+
+def lost(folder):
+    """Train; the GPU of the last rank fails between steps."""
+    edge_index, n_nodes, _, x, _ = edges_of_cora()
+    graph = SplitGraph(edge_index, n_nodes)
+    layer, x = ours.GCNConv(WIDTH, 4).to(graph.device), x.to(graph.device)[graph.nodes]
+    optimizer = torch.optim.SGD(layer.parameters(), 0.1)
+    step = TrainingStep(graph, layer, optimizer, lambda: layer(x, graph).square().sum() / n_nodes)
+    for number in range(1000):
+        float(step())
+        if number == 5 and graph.rank == graph.size - 1:
+            end_after(folder, lambda: torch._assert_async(torch.zeros(1, device=graph.device)))
 
 
 def captured(folder, *names):
@@ -131,7 +165,8 @@ def captured(folder, *names):
     results = {}
     for name in names:
         for form, capture in (("captured", True), ("again", True), ("plain", False)):
-            results[name, form] = trained(name, 8, device=None, capture=capture)
+            options = {"device": None, "capture": capture, "halo": name == "dropped features"}
+            results[name, form] = trained(name, 8, **options)
     torch.save(results, folder / f"captured {os.environ['RANK']}.pt")
 
 
@@ -158,6 +193,8 @@ def models(folder, *names):
         results[f"{model}, halo"] = trained(model, halo=True)
     results["again"] = trained("gat")
     results["dropout"], results["dropout again"] = trained("dropout"), trained("dropout")
+    results["dropped features"] = trained("dropped features", halo=True)
+    results["without overlap"] = trained("sage", overlap=False)
     results["uneven"] = star()
     for by in ("metis", "rows"):
         divided = many_gpus.split(load_nodes("cora").graph, size, by=by)
@@ -165,11 +202,11 @@ def models(folder, *names):
     torch.save(results, folder / f"models {rank}.pt")
 
 
-def resumed(folder, kill_at):
-    """Train six steps with a checkpoint; the last rank dies, in the first attempt only."""
+def resumed(folder, kill_at, steps, device):
+    """Train with a checkpoint after each step; the last rank dies, in the first attempt only."""
     first = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
-    path = folder / "state.pt"
-    results = trained("gcn", 6, path=path, kill_at=int(kill_at) if first else None)
+    options = {"path": folder / "state.pt", "device": device}
+    results = trained("gcn", int(steps), kill_at=int(kill_at) if first else None, **options)
     torch.save(results, folder / f"resumed {os.environ['RANK']}.pt")
 
 

@@ -4,6 +4,7 @@ The programs of the processes are in ranks.py.
 """
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -24,6 +25,12 @@ ROOT = Path(__file__).resolve().parents[1]
 WITHOUT_GRADIENT = ("lin_key.bias",)
 
 pytestmark = pytest.mark.xdist_group("ranks")
+
+
+def needs_two_gpus(test):
+    """Mark a test as one that runs on two GPUs only."""
+    too_few = torch.cuda.device_count() < 2
+    return pytest.mark.gpu(pytest.mark.skipif(too_few, reason="fewer than two GPUs")(test))
 
 
 def torchrun(size, folder, *programs, options=()):
@@ -52,7 +59,8 @@ def alone():
     """Results of one process; the models are those of PyTorch Geometric (test_torch_modules.py)."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield {model: ranks.trained(model) for model in ranks.MODELS}
+    results = {model: ranks.trained(model) for model in ranks.MODELS}
+    yield results | {"dropped features": ranks.trained("dropped features", halo=True)}
     torch.set_num_threads(threads)
 
 
@@ -79,6 +87,7 @@ def check_models(by_rank, alone):
         assert torch.equal(parameter, by_rank[0]["again"]["net"][key]), key
     assert by_rank[0]["dropout"]["losses"] == by_rank[1]["dropout again"]["losses"]
     assert by_rank[0]["dropout"]["losses"][0] != pytest.approx(alone["gat"]["losses"][0], rel=1e-3)
+    assert_equal_within_rounding(by_rank[0]["without overlap"], alone["sage"])
     assert_equal_within_rounding(by_rank[0]["uneven"], ranks.star())
     without_additions = ranks.trained("gcn", split=ranks.load_nodes("cora").graph)
     for by in ("metis", "rows"):
@@ -99,7 +108,7 @@ def test_three_ranks_learn_what_one_process_does(alone, tmp_path):
 
 def test_a_killed_rank_ends_all_and_torchrun_resumes_from_the_checkpoint(tmp_path):
     start = time.monotonic()
-    run = torchrun(2, tmp_path, "resumed,2", options=("--max-restarts", "1"))
+    run = torchrun(2, tmp_path, "resumed,2,6,cpu", options=("--max-restarts", "1"))
     assert run.returncode == 0, run.stderr
     assert "exitcode: -9" in run.stderr
     assert time.monotonic() - start < 40  # two starts of two processes
@@ -112,6 +121,41 @@ def test_a_killed_rank_ends_all_and_torchrun_resumes_from_the_checkpoint(tmp_pat
     assert state["steps"] == 6
     longer = ranks.trained("gcn", 8, path=tmp_path / "state.pt")  # one process resumes
     assert longer["losses"] == pytest.approx(ranks.trained("gcn", 8)["losses"][6:], rel=2e-6)
+
+
+def seconds_since_the_fault(folder):
+    return time.time() - float((folder / "time of the fault").read_text())
+
+
+def test_a_killed_rank_is_named_within_ten_seconds_and_ends_all(tmp_path):
+    run = torchrun(2, tmp_path, "resumed,2,600,cpu")
+    assert run.returncode
+    assert seconds_since_the_fault(tmp_path) < 10
+    assert re.search(r"rank +: 1 .*\n.*exitcode +: -9", run.stderr)
+    assert torch.load(tmp_path / "state.pt")["steps"] in (2, 3)
+    left = subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, text=True)
+    assert not left.stdout
+
+
+@needs_two_gpus
+def test_a_killed_rank_of_a_captured_step_ends_all_and_torchrun_resumes(tmp_path):
+    run = torchrun(2, tmp_path, "resumed,5,8,cuda", options=("--max-restarts", "1"))
+    assert run.returncode == 0, run.stderr
+    resumed = results(tmp_path, "resumed", 2)[0]
+    whole = ranks.trained("gcn", 8, device="cuda:0", capture=False)
+    expected = whole["losses"][8 - len(resumed["losses"]) :]
+    np.testing.assert_allclose(resumed["losses"], expected, rtol=1e-4)
+
+
+@needs_two_gpus
+def test_a_gpu_that_fails_is_named_within_ten_seconds_and_ends_all(tmp_path):
+    run = torchrun(2, tmp_path, "lost")
+    assert run.returncode
+    assert seconds_since_the_fault(tmp_path) < 10
+    assert re.search(r"rank +: 1 ", run.stderr)
+    assert "device-side assert" in run.stderr
+    left = subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, text=True)
+    assert not left.stdout
 
 
 def test_one_of_two_ranks_may_have_all_nodes(two):
@@ -153,20 +197,21 @@ def test_the_program_of_the_docs_learns_on_two_ranks(two):
     assert torch.load(two / "model.pt")["convs.0.lin_l.weight"].shape == (16, 1433)
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="fewer than two GPUs")
+@needs_two_gpus
 def test_captured_steps_on_two_gpus_equal_those_of_one(tmp_path):
-    run = torchrun(2, tmp_path, ",".join(["captured", *ranks.MODELS, "dropout"]))
+    models = *ranks.MODELS, "dropout", "dropped features"
+    run = torchrun(2, tmp_path, ",".join(["captured", *models]))
     assert run.returncode == 0, run.stderr
     result = torch.load(tmp_path / "captured 0.pt", map_location="cpu")
-    for model in (*ranks.MODELS, "dropout"):
+    for model in models:
         first, again, plain = (result[model, form] for form in ("captured", "again", "plain"))
         assert first["losses"] == again["losses"], model
         for name, parameter in first["net"].items():
             assert torch.equal(parameter, again["net"][name]), (model, name)
         np.testing.assert_allclose(first["losses"], plain["losses"], rtol=1e-5)
         if model != "dropout":
-            one = ranks.trained(model, 8, device="cuda:0", capture=False)
+            halo = model == "dropped features"
+            one = ranks.trained(model, 8, halo=halo, device="cuda:0", capture=False)
             np.testing.assert_allclose(first["losses"], one["losses"], rtol=1e-4)
 
 

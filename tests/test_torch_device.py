@@ -13,7 +13,7 @@ from accelviz.devices import find_device  # noqa: E402
 from accelviz.devices.usual import usual_kernels  # noqa: E402
 from accelviz.errors import ArgumentError  # noqa: E402
 from accelviz.plans.launch import Call, LaunchConfig  # noqa: E402
-from accelviz.torch import blocks, composed, device, edge_sums, operators  # noqa: E402
+from accelviz.torch import blocks, composed, device, edge_sums, host, operators  # noqa: E402
 from tests import torch_cases  # noqa: E402
 from tests.compilers import needs_compiler  # noqa: E402
 
@@ -23,10 +23,10 @@ TYPES = {
     np.uint32: "header item_numbers items order arrivals degrees row_pointers sorted_rows "
     "spare_item_rows spare_sorted spare_degrees digit_counts begins random",
     np.int32: "output_rows columns metadata sorted_items spare_items spare_rows",
-    np.uint64: "bad_node",
+    np.uint64: "bad_node nodes",
 }
 TYPE_OF = {name: dtype for dtype, names in TYPES.items() for name in names.split()}
-NUMBERS = {"n_cols", "heads", "n_targets", "n_totals", "n_parts", *blocks._NUMBERS[2:]}
+NUMBERS = {"n_rows", "n_cols", "heads", "n_targets", "n_totals", "n_parts", *blocks._NUMBERS[2:]}
 
 
 def is_in_memory(object_):
@@ -112,7 +112,7 @@ def on(request, monkeypatch):
         return
     caches = (
         *(device._spmm_walk, device._spmm_kernel, device._walks, blocks._kernel),
-        edge_sums._launches,
+        *(edge_sums._launches, device._row_dropout),
     )
     for cache in caches:
         cache.cache_clear()
@@ -120,7 +120,7 @@ def on(request, monkeypatch):
         monkeypatch.setattr(module, "PointerKernel", EmulatedKernel)
         monkeypatch.setattr(module, "zero", lambda start, size, _: ctypes.memset(start, 0, size))
     monkeypatch.setattr(device, "_stream", lambda _: 0)
-    monkeypatch.setattr(blocks, "_multiprocessors", lambda _: 1)
+    monkeypatch.setattr(blocks, "multiprocessors", lambda _: 1)
     monkeypatch.setattr(blocks, "_total_memory", lambda _: 1 << 30)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     monkeypatch.setattr(operators, "backend", lambda _: device)
@@ -185,6 +185,32 @@ def test_spmm(on, way, scaling, size, weighted, n_cols, transposed):
     if way == "partitions":
         assert torch.equal(y, device.spmm(edge_index, weight, x, *arguments))
     assert len(blocks._recent) == (way == "partitions")
+
+
+@pytest.mark.parametrize("scaling", ["sum", "mean", "symmetric"])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.usefixtures("by_partitions")
+def test_a_product_is_added_to_what_it_starts_with(on, scaling, transposed):
+    edge_index, x, start = graph(on), features(on, 50, 6), features(on, 50, 6, seed=2)
+    options = 50, 50, 50, scaling, transposed
+    expected = start.double() + composed.spmm(edge_index, None, x.double(), *options)
+    y = device.spmm(edge_index, None, x, *options, start)
+    assert y.data_ptr() == start.data_ptr()
+    assert close(y, expected)
+
+
+@pytest.mark.parametrize("n_cols", [6, 8])
+def test_the_dropout_of_a_row_depends_on_its_node(on, n_cols):
+    nodes = torch.tensor([7, 2, 9, 2], device=on)
+    x = features(on, 4, n_cols)
+    random = torch.tensor([-5, 11, 0, 3], dtype=torch.int32, device=on)
+    y = device.row_dropout(x, nodes, random, 0.4)
+    assert torch.equal(y.cpu(), host.row_dropout(x.cpu(), nodes.cpu(), random.cpu(), 0.4))
+    assert torch.equal(y[1] == 0, y[3] == 0)
+    assert not torch.equal(y[0] == 0, y[1] == 0)
+    assert 0 < int((y == 0).sum()) < y.numel()
+    other = device.row_dropout(x, nodes, random + 1, 0.4)
+    assert not torch.equal(other == 0, y == 0)
 
 
 @pytest.mark.usefixtures("way")

@@ -28,7 +28,7 @@ from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.program import Buffer, Buffers, Step, buffer_name
 from accelviz.plans.storage import STORAGE_BYTES, restored, stored
 from accelviz.strategies import find_strategy
-from accelviz.strategies.spmm.lane_groups import accumulating
+from accelviz.strategies.spmm.lane_groups import accumulating_plan
 
 Words = npt.NDArray[np.uint32]
 
@@ -300,7 +300,7 @@ class _Builder:
         )
         target, number = buffer_name("Y", device), len(self.steps)
         replay = partial(_replay_product, plan, values, source, target, rows)
-        plan = plan if rows is None else accumulating(plan, rows)
+        plan = plan if rows is None else accumulating_plan(plan, rows)
         buffers = {"X": source, "Y": target}
         workspaces = {"zero": plan.buffers.zeroed_workspace, "workspace": plan.buffers.workspace}
         for kind, sizes in workspaces.items():

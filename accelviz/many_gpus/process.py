@@ -80,6 +80,8 @@ def join(process: Process, backend: str, **options: Any) -> Any:
             ranks = process.rank, process.size
             # NVLink multicast can put a host's GPUs out of service.
             os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
+            # A transfer starts beside a product that occupies the GPU.
+            os.environ.setdefault("TORCH_NCCL_HIGH_PRIORITY", "1")
             store = next(distributed.rendezvous("env://", *ranks))[0]
             # torchrun keeps the store when it restarts all processes, with addresses of dead ones.
             attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 from accelviz.errors import ArgumentError, checked_integer, checked_number, checked_type
 from accelviz.many_gpus.model import Work, on_one
-from accelviz.many_gpus.rates import Rates
+from accelviz.many_gpus.rates import Rates, rates_of
+from accelviz.measure.records import recorded
 from accelviz.plans.operation import FLOAT_BYTES
 
 #: Bytes of memory traffic per node and layer, in rows of the layer's input and output (assumed).
@@ -69,9 +70,12 @@ class StepPrediction:
 def predict_step(
     work: Work,
     widths: Sequence[int],
-    rates: Rates,
+    rates: Rates | None = None,
     *,
     constant: bool = True,
+    dropout: bool = False,
+    attention: bool = False,
+    overlap: bool = True,
     one_gpu: float | None = None,
 ) -> StepPrediction:
     """Predict the time of a captured training step of `accelviz.torch` layers on a split graph.
@@ -82,12 +86,18 @@ def predict_step(
         Sizes of the split: `Work.of(split)`.
     widths : sequence of int
         Columns of the features and of each layer's result, such as (128, 64, 16).
-    rates : Rates
+    rates : Rates, optional
+        By default those that were recorded on two H200.
     constant : bool
         Whether the halo of the features is fetched once, before training (`with_halo`).
+    dropout : bool
+        Whether a dropout changes the features in each step.
+    attention : bool
+        Whether the layers have attention, such as GAT's, instead of a sum or mean of neighbors.
+    overlap : bool
+        Whether sums of neighbors overlap the exchange, as `SplitGraph.overlap`.
     one_gpu : float, optional
-        Measured seconds of a step on one device. The default is computed for layers with a sum or
-        mean of neighbors, such as GCN's and SAGE's; a step with attention takes longer.
+        Measured seconds of a step on one device. The default is computed.
 
     Returns
     -------
@@ -115,6 +125,7 @@ def predict_step(
     >>> many_gpus.predict_step(work, (128, 64, 16), rates).speedup < 1
     True
     """
+    rates = rates_of(recorded("many-gpus-rates-h200")) if rates is None else rates
     checked_type("work", work, Work, "Work.of(split)")
     checked_type("rates", rates, Rates, "rates_of(measured_rates(Peers(2)))")
     checked_type("widths", widths, Sequence, "columns of the features and of each layer's result")

@@ -12,6 +12,10 @@ from accelviz.torch.edges import converted, from_sparse
 from accelviz.torch.layer import Layer, convertible, dense, ends, is_sparse
 from accelviz.torch.split import SplitGraph
 
+#: Least number of rows for which `_score_parts` computes GAT's scores. On small graphs it would
+#: launch more kernels.
+_PRODUCT_ROWS = 1 << 17
+
 
 class _Attention(Layer):
     """Base class of the attention layers: their graph, and the epilogue of several heads."""
@@ -105,8 +109,13 @@ class GATConv(_Attention, nn.GATConv):
         else:
             values = dense(modules["lin_src"], source).view(heads)
             attended = dense(modules["lin_dst"], target).view(heads)
-        sender = (values * parameters["att_src"]).sum(-1)
-        receiver = (attended * parameters["att_dst"]).sum(-1)
+        vectors = parameters["att_src"], parameters["att_dst"]
+        if attended is values and _is_product_faster(values, *vectors):
+            sender, receiver = _score_parts(values, *vectors)
+        else:
+            sender, receiver = (
+                (x * v).sum(-1) for x, v in zip((values, attended), vectors, strict=True)
+            )
         out = self._operators.attention(
             *(operands[0], "gat", operands[1]),
             slope=self.negative_slope,
@@ -116,6 +125,28 @@ class GATConv(_Attention, nn.GATConv):
             V=values.float(),
         )
         return self._epilogue(out, sender.dtype, residual)
+
+
+def _is_product_faster(values: Any, *vectors: Any) -> bool:
+    """Return whether `_score_parts` saves time, and has float32's precision."""
+    return (
+        values.size(0) >= _PRODUCT_ROWS
+        and all(tensor.dtype is torch.float32 for tensor in (values, *vectors))
+        and torch.get_float32_matmul_precision() == "highest"
+        and not torch.is_autocast_enabled(values.device.type)
+    )
+
+
+def _score_parts(values: Any, source_vector: Any, target_vector: Any) -> Any:
+    """Return both parts of GAT's scores, (n_nodes, heads), by one product with the values.
+
+    It reads the values once, forward and backward; sums of elementwise products store them.
+    """
+    heads, n_cols = values.shape[1:]
+    vectors = torch.cat([source_vector, target_vector]).permute(1, 2, 0)[..., None]
+    identity = torch.eye(heads, device=values.device)[:, None, None]
+    matrix = (vectors * identity).reshape(heads * n_cols, 2 * heads)
+    return (values.flatten(1) @ matrix).view(-1, 2, heads).unbind(1)
 
 
 class GATv2Conv(_Attention, nn.GATv2Conv):

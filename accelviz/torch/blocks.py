@@ -117,7 +117,7 @@ class EdgeBlocks:
         n_rows, n_items = size[not by_source], n_edges + size.loops
         if n_items >= 1 << 31:
             raise ArgumentError("edge_index", f"{n_items} edges and loops", "fewer than 2^31")
-        sms, kernel = _multiprocessors(device.index), _kernel(edge_index.dtype, device.index)
+        sms, kernel = multiprocessors(device.index), _kernel(edge_index.dtype, device.index)
         grid = max(1, min(sms, -(-max(n_rows, n_items) // BLOCK_THREADS)))
         blocks = _block_setting(setting)
         self.records = preprocessing.most_blocks(n_rows, n_items, blocks)
@@ -187,7 +187,8 @@ def _block_setting(setting: Setting) -> BlockSetting:
 
 
 @functools.cache
-def _multiprocessors(device: int) -> int:
+def multiprocessors(device: int) -> int:
+    """Return the number of multiprocessors of a GPU."""
     return int(torch.cuda.get_device_properties(device).multi_processor_count)
 
 

@@ -64,7 +64,7 @@ def _normalized_weights(
     degree = degree if loops is None else degree + loops
     root = degree.pow(-0.5)
     root = root.masked_fill(root == torch.inf, 0)
-    source_root = root if graph is None else graph.with_halo(root)
+    source_root = root if graph is None else graph.all_rows(root)
     weight = source_root.index_select(0, source) * weight * root.index_select(0, target)
     return weight if loops is None else torch.cat([weight, root * loops * root])
 

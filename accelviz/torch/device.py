@@ -23,9 +23,17 @@ from accelviz.plans import KernelSpec
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies import OPERATIONS, find_strategy
 from accelviz.strategies.attention.walks import TOTAL_PARTS
+from accelviz.strategies.spmm.lane_groups import accumulating
 from accelviz.strategies.subwarps import Blocks, LaneGroupSettings
 from accelviz.torch import edge_sums
-from accelviz.torch.blocks import EdgeBlocks, EdgeList, Memory, Setting, edge_list
+from accelviz.torch.blocks import (
+    EdgeBlocks,
+    EdgeList,
+    Memory,
+    Setting,
+    edge_list,
+    multiprocessors,
+)
 from accelviz.torch.blocks import spec as edge_blocks_kernel
 from accelviz.torch.composed import Size
 
@@ -44,6 +52,8 @@ _SHARED_ITEMS, _SHARED_SUBWARPS = 1 << 17, 16
 #: Sizes of a graph are rounded to so many leading bits before a rule chooses settings by them, so
 #: that similar graphs have the same kernels.
 _SIZE_BITS = 3
+#: Threads of a block of `row_dropout`, and blocks per multiprocessor.
+_DROPOUT_THREADS, _DROPOUT_BLOCKS = 256, 8
 #: Kernels of plans with a form for items.
 _ITEM_KERNELS = {
     ("spmm/lane_groups.cu", "lane_groups"),
@@ -113,10 +123,13 @@ def tensor_kernels(specs: Iterable[KernelSpec]) -> Iterator[KernelSpec]:
         yield edge_blocks_kernel(dtype)
         for n_cols in WIDTHS:
             yield from edge_sums.specs(dtype, n_cols)
+    yield from map(_row_dropout_spec, (False, True))
     small = [_spmm_call(_spmm_settings(n_cols, "float32", (1, 1), 1), n_cols) for n_cols in WIDTHS]
     for spec in (*specs, *(call.kernel for call in small)):
         if (spec.file, spec.entry) in _ITEM_KERNELS:
             yield _of_items(spec)
+        if (spec.file, spec.entry) == ("spmm/lane_groups.cu", "lane_groups"):
+            yield _of_items(accumulating(spec))
 
 
 def _setting(blocks: Blocks) -> Setting:
@@ -136,11 +149,20 @@ def _rounded(number: int) -> int:
 
 @functools.lru_cache(maxsize=1024)
 def _spmm_walk(
-    n_cols: int, storage: str, n_rows: int, n_columns: int, n_items: int, device: int
+    n_cols: int,
+    storage: str,
+    n_rows: int,
+    n_columns: int,
+    n_items: int,
+    device: int,
+    accumulate: bool = False,
 ) -> _Walk:
-    """Return SpMM's kernel for a number of columns and the rounded sizes of a graph."""
+    """Return SpMM's kernel for a number of columns and the rounded sizes of a graph.
+
+    With `accumulate`, it adds the product to Y.
+    """
     settings = _spmm_settings(n_cols, storage, (n_rows, n_columns), n_items)
-    return _spmm_kernel(settings, n_cols, device)
+    return _spmm_kernel(settings, n_cols, device, accumulate)
 
 
 def _spmm_settings(
@@ -160,8 +182,10 @@ def _spmm_call(settings: LaneGroupSettings, n_cols: int) -> Any:
 
 
 @functools.cache
-def _spmm_kernel(settings: LaneGroupSettings, n_cols: int, device: int) -> _Walk:
+def _spmm_kernel(settings: LaneGroupSettings, n_cols: int, device: int, accumulate: bool) -> _Walk:
     call = _spmm_call(settings, n_cols)
+    if accumulate:
+        call = replace(call, kernel=accumulating(call.kernel))
     grid_y, setting = call.launch.grid[1], _setting(Blocks.of(settings, n_cols))
     part_words = {"arrivals": grid_y}, {"part_sums": n_cols}
     kernel = _pointer_kernel(call)
@@ -345,18 +369,22 @@ def spmm(
         size = sources, targets, loops
         y = edge_sums.spmm(edge_index, weight, x, size, scaling, transposed, stream, start)
         return y if dtype == torch.float32 else y.to(dtype)
-    y = torch.empty((n_rows, n_cols), dtype=torch.float32, device=x.device)
+    if start is None:
+        y = torch.empty((n_rows, n_cols), dtype=torch.float32, device=x.device)
+    else:
+        y = _usable(start)
     x = _usable(x)
     words = {"X": x.data_ptr(), "Y": y.data_ptr(), "values": 0}
     if weight is not None:
         words["values"] = weight.data_ptr()
     edges = edge_list(edge_index, stream)
-    key = sources, targets, loops, scaling, transposed, n_cols, dtype
+    accumulate = start is not None
+    key = sources, targets, loops, scaling, transposed, n_cols, dtype, accumulate
     product = edges.products.get(key)
     if product is None:
         edges = edges.for_new_product(edge_index)
         sizes = _rounded(n_rows), _rounded(n_columns), _rounded(n_items)
-        walk = _spmm_walk(n_cols, _STORAGE[dtype], *sizes, x.device.index)
+        walk = _spmm_walk(n_cols, _STORAGE[dtype], *sizes, x.device.index, accumulate)
         if scaling == "symmetric":
             scales = ["column_scale", "row_scale"]
         else:
@@ -366,7 +394,6 @@ def spmm(
         product = _Product(edges, *graph_part, {"n_cols": n_cols}, scales=scales)
         edges.products[key] = product
     product(edges, stream, words)
-    y = y if start is None else y.add_(start)
     return y if dtype == torch.float32 else y.to(dtype)
 
 
@@ -513,3 +540,27 @@ def attention_gradient(
 def _differentiated(gradient: str) -> str:
     """Return the operand of a gradient: `V` of `dV`, `sender` of `d_sender`."""
     return gradient.removeprefix("d").removeprefix("_")
+
+
+def row_dropout(x: Any, nodes: Any, random: Any, rate: float) -> Any:
+    """Compute `host.row_dropout` for contiguous operands."""
+    y = torch.empty_like(x)
+    if x.numel():
+        x = _usable(x)
+        addresses = nodes.data_ptr(), random.data_ptr()
+        words = *addresses, _bits(rate), *x.shape, x.data_ptr(), y.data_ptr()
+        launch = _row_dropout(x.size(1) % 4 == 0, x.device.index)
+        launch(_stream(x), range(len(words)), words)
+    return y
+
+
+@functools.cache
+def _row_dropout(whole: bool, device: int) -> Any:
+    n_blocks = _DROPOUT_BLOCKS * multiprocessors(device)
+    return PointerKernel(_row_dropout_spec(whole), _DROPOUT_THREADS).bind(n_blocks, 1, {})
+
+
+def _row_dropout_spec(whole: bool) -> KernelSpec:
+    """Return the kernel for a multiple of four columns, or for any number."""
+    arguments = ("nodes", "random", "rate", "n_rows", "n_cols", "X", "Y")
+    return KernelSpec("layers/row_dropout.cu", "row_dropout", {"whole": int(whole)}, arguments)

@@ -15,6 +15,7 @@ import torch
 
 from accelviz.errors import ArgumentError
 from accelviz.plans.replay import in_pieces
+from accelviz.random import row_uniform
 from accelviz.strategies.attention.scores import dropout_factors, score_operands
 from accelviz.strategies.spmm import extrema, gradient
 from accelviz.strategies.spmm.operation import sum_rows
@@ -277,3 +278,13 @@ def attention_gradient(
     if score == "cosine":
         return dA, dV + third[..., None] * dB, (dB * second).sum(-1)
     return dA, dB, dV
+
+
+def row_dropout(x: Any, nodes: Any, random: Any, rate: float) -> Any:
+    """Drop elements of x, (n_rows, n_cols), by the numbers of the rows' nodes, int64, (n_rows,).
+
+    `random` has the words of `accelviz.random`, int32, (4,): two as the seed, site and step.
+    """
+    drawn = row_uniform(nodes.numpy(), x.size(1), random.numpy().view(np.uint32))
+    p, one = np.float32(rate), np.float32(1)
+    return x.detach() * torch.from_numpy(np.where(drawn >= p, one / (one - p), np.float32(0)))

@@ -6,22 +6,27 @@ edges into them. Its *halo* are the nodes of other ranks from which its edges co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 from torch import distributed
-from torch.autograd.function import once_differentiable
 
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError, DeviceUnavailable, GraphError, checked_integer
+from accelviz.graph import Graph
+from accelviz.many_gpus.model import Work
 from accelviz.many_gpus.process import join, this_process
-from accelviz.many_gpus.split import Split, edge_ranges
-from accelviz.many_gpus.step import WHOLE_SHARE
+from accelviz.many_gpus.split import Split, edge_ranges, split
+from accelviz.many_gpus.step import WHOLE_SHARE, StepPrediction, predict_step
 from accelviz.torch import operators
 from accelviz.torch.composed import Size
 from accelviz.torch.edges import check_edge_index, fix
+from accelviz.torch.exchange import Exchange, Fetch, Matrix, OverlappedSum
+from accelviz.torch.halo_rows import HaloRows, plain
 
 #: Operands of an attention with a row per source, and with a row per target.
 _OF_SOURCES, _OF_TARGETS = ("sender", "V", "K", "scale"), ("receiver", "R", "Q")
@@ -43,18 +48,24 @@ class SplitGraph:
         Number of nodes; required for an `edge_index`.
     weight : tensor, shape (E,), optional
         `edge_weight` of `GCNConv`, for an `edge_index`; other layers refuse it.
-    devices : int, optional
-        Number of ranks that get nodes, by default all, such as `predict_step(...).choice`. The
-        others are idle, and may end.
+    devices : int or "auto", optional
+        Number of ranks that get nodes, by default all. The others are idle, and may end. "auto" is
+        the number for which `many_gpus.predict_step` predicts the fastest step.
+    columns : sequence of int, optional
+        For "auto": columns of the features and of each layer's result, such as (128, 64, 16).
     device : str or torch.device, optional
         By default the GPU of this rank, or the CPU without a GPU.
     group : ProcessGroup, optional
         The ranks; all by default.
+    **prediction
+        For "auto": further arguments of `many_gpus.predict_step`, such as `attention=True`.
 
     Attributes
     ----------
     rank, size : int
         Number of this rank, and of ranks with nodes.
+    prediction : StepPrediction or None
+        What "auto" chose, and why: `print(graph.prediction)`.
     is_idle : bool
         Whether this rank has no part in the graph; it then has no further attributes.
     device : torch.device
@@ -68,6 +79,8 @@ class SplitGraph:
         Weights of these edges.
     n_own, n_sources : int
         Number of own nodes, and of rows with the halo, of which the last may be zeros.
+    overlap : bool
+        Whether sums and means of neighbors are computed while rows travel, True by default.
 
     Raises
     ------
@@ -90,15 +103,19 @@ class SplitGraph:
     torch.Size([2708, 4])
     """
 
+    overlap = True
+
     def __init__(
         self,
         graph: Any,
         n_nodes: int | None = None,
         weight: Any = None,
         *,
-        devices: int | None = None,
+        devices: int | str | None = None,
+        columns: Sequence[int] | None = None,
         device: Any = None,
         group: Any = None,
+        **prediction: Any,
     ) -> None:
         self.device = torch.device(_default_device() if device is None else device)
         if self.device.type == "cuda":
@@ -111,6 +128,15 @@ class SplitGraph:
                 problem = f"{self.device} with the backend {backend}"
                 expected = "NCCL for GPUs, gloo for CPUs: leave init_process_group to SplitGraph"
                 raise ArgumentError("device", problem, expected)
+        if not isinstance(graph, torch.Tensor | Split):
+            graph = load_graph(graph)
+        self.prediction = None
+        if devices == "auto":
+            self.prediction = self._predicted(graph, n_nodes, columns, prediction)
+            devices = self.prediction.choice
+        elif columns is not None or prediction:
+            name = "columns" if columns is not None else min(prediction)
+            raise ArgumentError(name, f"given with devices={devices!r}", "devices='auto'")
         if devices is not None:
             self._use_first(devices)
         self.is_idle = self.rank >= self.size
@@ -135,8 +161,26 @@ class SplitGraph:
         numbers = torch.arange(first, stop) if order is None else order[first:stop]
         self.nodes = numbers.to(self.device)
         halo = self._number_sources(source, target, first, stop)
-        self._exchange_numbers(halo, first)
+        if self.size > 1:
+            bounds = torch.tensor(self.bounds, device=self.device)
+            self.exchange = Exchange(halo, bounds, self.rank, self.group)
         self._cached: dict[Any, Any] = {}
+
+    def _predicted(self, graph: Any, n_nodes: Any, columns: Any, options: Any) -> StepPrediction:
+        """Return the prediction of the number of devices with the fastest step."""
+        if columns is None:
+            expected = "columns of the features and of each layer's result, such as (128, 64, 16)"
+            raise ArgumentError("columns", "missing for devices='auto'", expected)
+        if isinstance(graph, Split):
+            splits = [graph] if graph.n_devices <= self.size else []
+        else:
+            if isinstance(graph, torch.Tensor):
+                check_edge_index(graph)
+                graph = _graph_of(graph, checked_nodes(n_nodes))
+            counts = {self.size, *(1 << k for k in range(1, self.size.bit_length()))}
+            splits = [split(graph, n) for n in sorted(counts) if n <= self.size]
+        predictions = [predict_step(Work.of(part), columns, **options) for part in splits]
+        return min(predictions, key=lambda prediction: prediction.seconds)
 
     def _use_first(self, devices: int) -> None:
         """Let the first ranks have all nodes."""
@@ -166,15 +210,14 @@ class SplitGraph:
     def _of_graph(self, graph: Any) -> tuple[Any, ...]:
         """Do what `_of_edge_index` does for a graph in CSR format, or a split."""
         if isinstance(graph, Split):
+            if self.size == 1:
+                graph = replace(graph, bounds=graph.bounds[[0, -1]])
             if graph.n_devices != self.size:
                 problem = f"a split over {graph.n_devices} devices for {self.size} ranks"
                 raise ArgumentError("graph", problem, f"many_gpus.split(..., devices={self.size})")
             self.bounds, graph = graph.bounds, graph.graph
         else:
-            graph = load_graph(graph)
-            if graph.shape[0] != graph.shape[1]:
-                problem = f"{graph.shape[0]} x {graph.shape[1]} is not square"
-                raise GraphError("graph", problem, "as many rows as columns: both are nodes")
+            _check_square(graph)
             self.bounds = edge_ranges(graph.row_pointers, self.size)
         first, stop = self.bounds[self.rank : self.rank + 2].tolist()
         pointers = graph.row_pointers[first : stop + 1]
@@ -230,21 +273,6 @@ class SplitGraph:
         fix(self.edge_index)
         return halo
 
-    def _exchange_numbers(self, halo: Any, first: int) -> None:
-        """Tell the other ranks which of their rows this rank needs."""
-        self._received = [0] * self.size
-        self._sent, self._sent_rows = [0] * self.size, [halo.new_empty(0)] * self.size
-        if self.size == 1:
-            return
-        bounds = torch.tensor(self.bounds, device=self.device)
-        needed = torch.searchsorted(halo, bounds).diff()
-        wanted = torch.empty_like(needed)
-        distributed.all_to_all_single(wanted, needed, group=self.group)
-        self._received, self._sent = needed.tolist(), wanted.tolist()
-        rows = halo.new_empty(sum(self._sent))
-        distributed.all_to_all_single(rows, halo, self._sent, self._received, group=self.group)
-        self._sent_rows = [*(rows - first).split(self._sent)]
-
     def __repr__(self) -> str:
         if self.is_idle:
             return f"SplitGraph(rank {self.rank}, idle)"
@@ -258,7 +286,9 @@ class SplitGraph:
     def with_halo(self, x: Any) -> Any:
         """Append the rows of the halo; a layer then fetches nothing.
 
-        Use it once for features that do not change. Gradients of the halo go back to its owners.
+        Use it once for features that do not change. `torch.nn.functional.dropout` of the result
+        drops the same elements of a node's row on all ranks, which exchange nothing; the seed is
+        that of rank 0. Gradients of the halo go back to its owners.
 
         Parameters
         ----------
@@ -266,12 +296,15 @@ class SplitGraph:
 
         Returns
         -------
-        tensor, shape (n_sources, ...)
+        HaloRows, shape (n_sources, ...)
+            A tensor.
         """
+        return HaloRows.of(self.all_rows(x), self)
+
+    def all_rows(self, x: Any) -> Any:
+        """Return x, (n_own, ...) or (n_sources, ...), with the rows of the halo."""
         self.rows_of(x)
-        if x.size(0) == self.n_sources:
-            return x
-        return _Exchange.apply(x.contiguous(), self)
+        return plain(x) if x.size(0) == self.n_sources else Fetch.apply(x.contiguous(), self)
 
     def rows_of(self, x: Any) -> int:
         """Return the number of rows of x; ArgumentError unless it is n_own or n_sources."""
@@ -283,7 +316,8 @@ class SplitGraph:
 
     def own_rows(self, x: Any) -> Any:
         """Return the rows of own nodes."""
-        return x if self.rows_of(x) == self.n_own else x[: self.n_own]
+        self.rows_of(x)
+        return plain(x)[: self.n_own]
 
     def collect(self, x: Any) -> Any:
         """Return the rows of all nodes in the caller's order, on every rank, without gradient.
@@ -304,9 +338,29 @@ class SplitGraph:
         for rank, count in enumerate(np.diff(self.bounds).tolist()):
             rows = array.new_empty((count, *array.shape[1:]))
             rows = array.contiguous() if rank == self.rank else rows
-            source = rank if self.group is None else distributed.get_global_rank(self.group, rank)
-            distributed.broadcast(rows, source, group=self.group)
+            distributed.broadcast(rows, self.global_rank(rank), group=self.group)
             yield rows
+
+    def next_random(self) -> Any:
+        """Return the words of `accelviz.random` for a dropout, int32 (4,), equal on all ranks."""
+        words = self.cached("random", self._first_random)
+        drawn = words.clone()
+        words[3:] += 1
+        return drawn
+
+    def _first_random(self) -> Any:
+        seed = torch.randint(-(1 << 31), 1 << 31, (2,)).to(self.device)
+        if self.size > 1:
+            distributed.broadcast(seed, self.global_rank(0), group=self.group)
+        return torch.cat([seed, torch.zeros_like(seed)]).int()
+
+    def source_nodes(self) -> Any:
+        """Return the caller's numbers of own nodes and of the halo, int64, (n_sources,)."""
+        return self.cached("source nodes", lambda: self.all_rows(self.nodes))
+
+    def global_rank(self, rank: int) -> int:
+        """Return the number of a rank among all processes."""
+        return rank if self.group is None else distributed.get_global_rank(self.group, rank)
 
     def cached(self, key: Any, build: Callable[[], Any]) -> Any:
         """Return `build()`, computed at the first call with a key."""
@@ -319,18 +373,52 @@ class SplitGraph:
 
     def spmm(self, x: Any, size: Size, weight: Any, scaling: str) -> Any:
         """Compute `operators.spmm` on own or all rows of x."""
+        is_own = self.rows_of(x) == self.n_own
+        if self.overlap and is_own and self.size > 1 and x.dtype is torch.float32:
+            local, remote, scale = self._matrices(size.loops > 0, weight, scaling)
+            return OverlappedSum.apply(x.contiguous(), self.exchange, local, remote, scale)
         size = self._size(size)
-        return operators.spmm(self.edge_index, self.with_halo(x), size, weight, scaling)
+        return operators.spmm(self.edge_index, self.all_rows(x), size, weight, scaling)
+
+    def _matrices(self, loops: bool, weight: Any, scaling: str) -> tuple[Matrix, Matrix, Any]:
+        """Return the edges from own nodes and from the halo, and the scale of each target."""
+        *_, local, remote, scale = self.cached(
+            ("matrices", loops, id(weight), scaling),
+            lambda: (weight, *self._divided(loops, weight, scaling)),  # keeps the id's tensor
+        )
+        return local, remote, scale
+
+    def _divided(self, loops: bool, weight: Any, scaling: str) -> tuple[Matrix, Matrix, Any]:
+        n_edges, is_own = self.edge_index.size(1), self.edge_index[0] < self.n_own
+        local_edges, remote_edges = self.cached("divided", lambda: self._divided_edges(is_own))
+        local_weight = remote_weight = scale = None
+        if weight is not None:
+            local_weight = torch.cat([weight[:n_edges][is_own], weight[n_edges:]])
+            remote_weight = weight[:n_edges][~is_own]
+        if scaling == "mean":
+            degrees = torch.bincount(self.edge_index[1], minlength=self.n_own)
+            scale = degrees.clamp(min=1).float().reciprocal()[:, None]
+        local_size = Size(self.n_own, self.n_own, self.n_own if loops else 0)
+        local = Matrix(local_edges, local_size, local_weight)
+        return local, Matrix(remote_edges, Size(self.n_halo, self.n_own), remote_weight), scale
+
+    def _divided_edges(self, is_own: Any) -> list[Any]:
+        """Return the edges from own nodes, and those from the halo."""
+        parts = [self.edge_index[:, is_own], self.edge_index[:, ~is_own]]
+        parts[1][0] -= self.n_own
+        for edges in parts:
+            fix(edges)
+        return parts
 
     def extremum(self, x: Any, size: Size, largest: bool) -> Any:
         """Compute `operators.extremum`."""
-        return operators.extremum(self.edge_index, self.with_halo(x), self._size(size), largest)
+        return operators.extremum(self.edge_index, self.all_rows(x), self._size(size), largest)
 
     def attention(self, score: str, size: Size, options: Any, tensors: Any) -> Any:
         """Compute `operators.attention`."""
         for name, tensor in tensors.items():
             if name in _OF_SOURCES:
-                tensors[name] = self.with_halo(tensor)
+                tensors[name] = self.all_rows(tensor)
             elif name in _OF_TARGETS:
                 tensors[name] = self.own_rows(tensor)
         size = self._size(size)
@@ -340,45 +428,18 @@ class SplitGraph:
         return Size(self.n_sources, self.n_own, self.n_own if size.loops else 0)
 
 
-class _Exchange(torch.autograd.Function):
-    """Rows of own nodes, then those of the halo; backward adds the gradients at their owners."""
+def _check_square(graph: Graph) -> None:
+    if graph.shape[0] != graph.shape[1]:
+        problem = f"{graph.shape[0]} x {graph.shape[1]} is not square"
+        raise GraphError("graph", problem, "as many rows as columns: both are nodes")
 
-    @staticmethod
-    def forward(ctx: Any, x: Any, graph: SplitGraph) -> Any:
-        """Return the rows of all sources."""
-        ctx.graph = graph
-        rows = x.new_empty((graph.n_sources, *x.shape[1:]))
-        rows[: graph.n_own] = x
-        end = graph.n_own + graph.n_halo
-        if end < graph.n_sources:
-            rows[end:] = 0
-        pieces = [
-            x if rows.numel() == graph.n_own else x.index_select(0, rows)
-            for rows in graph._sent_rows
-            if rows.numel()
-        ]
-        sent = pieces[0] if len(pieces) == 1 else torch.cat([x[:0], *pieces])
-        sizes = graph._received, graph._sent
-        distributed.all_to_all_single(rows[graph.n_own : end], sent, *sizes, group=graph.group)
-        return rows
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Any) -> Any:
-        """Return the gradient of the rows of own nodes."""
-        graph: SplitGraph = ctx.graph
-        gradient = gradient.contiguous()
-        dx, halo = gradient[: graph.n_own].clone(), gradient[graph.n_own :][: graph.n_halo]
-        returned = gradient.new_empty((sum(graph._sent), *gradient.shape[1:]))
-        sizes = graph._sent, graph._received
-        distributed.all_to_all_single(returned, halo, *sizes, group=graph.group)
-        # A rank asks for a row once: each addition has unique rows, and so the same bits each run.
-        for rows, piece in zip(graph._sent_rows, returned.split(graph._sent), strict=True):
-            if rows.numel() == graph.n_own:
-                dx += piece
-            elif rows.numel():
-                dx.index_add_(0, rows, piece)
-        return dx, None
+def _graph_of(edge_index: Any, n_nodes: int) -> Graph:
+    """Return a graph with targets as rows."""
+    source, target = edge_index.cpu().numpy()
+    ones = np.ones(source.size, np.float32)
+    matrix = sparse.csr_array((ones, (target, source)), shape=(n_nodes, n_nodes))
+    return load_graph(matrix)
 
 
 def checked_nodes(n_nodes: Any) -> int:

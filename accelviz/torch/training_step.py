@@ -86,9 +86,8 @@ class TrainingStep:
         self._captured: Any = None
         self._calls = 0
         if graph.size > 1:
-            source = 0 if graph.group is None else distributed.get_global_rank(graph.group, 0)
             for tensor in [*model.parameters(), *model.buffers()]:
-                distributed.broadcast(tensor.detach(), source, group=graph.group)
+                distributed.broadcast(tensor.detach(), graph.global_rank(0), group=graph.group)
 
     def __call__(self) -> Any:
         """Take a step.

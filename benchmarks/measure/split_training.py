@@ -6,17 +6,28 @@ A network of two layers, 128 -> 64 -> 16 (GAT with 8 heads of 8 columns, then on
 entropy over half of the nodes, Adam. Forms of a graph:
 
     split       SplitGraph and TrainingStep on all GPUs; features of neighbors are fetched once
-    exchanged   as `split`, but features are exchanged in each step, as dropout of them would need
+    in turn     as `split`, but products and exchanges do not overlap
     Edges       accelviz's layers on one GPU, captured by TrainingStep
     one rank    SplitGraph and TrainingStep on one GPU
+
+and with dropout (0.5) of the features:
+
+    split, dropout     as `split`: all ranks drop the same elements
+    exchanged          the features are dropped by their rank, and exchanged in each step
+    Edges, dropout     as `Edges`
+    one rank, dropout  as `one rank`, with the elements of `split, dropout`
+
+and PyTorch Geometric's:
+
     cached, csr cached, edge_index, csr, loops      PyTorch Geometric on one GPU, a plain loop
 
 A row of the CSV is a graph, a network and a form: times of steps by CUDA events (the slowest rank
 of each step), the losses of steps 1 and 12, and the largest relative difference of a loss from that
-of `Edges`. All forms start with the same parameters. peak_mib is the largest of a rank, with the
-graph and the features. build_s is the time to make the graph's form from arrays of the host,
-first_ms that of the first step, with compilation. exchange_ms is the time of an exchange of 16
-columns alone, with copies. predicted_ms is `many_gpus.predict_step`.
+of `Edges`, or of `one rank, dropout` for `split, dropout`. All forms start with the same
+parameters. peak_mib is the largest of a rank, with the graph and the features. build_s is the time
+to make the graph's form from arrays of the host, first_ms that of the first step, with compilation.
+exchange_ms is the time of an exchange of 16 columns alone, with copies. predicted_ms is
+`many_gpus.predict_step`, and choice the number of GPUs that `SplitGraph(devices="auto")` uses.
 Without a GPU all runs on the CPU, to try the script.
 """
 
@@ -41,11 +52,22 @@ from accelviz import torch as ours
 from accelviz.datasets import load_graph
 from accelviz.datasets.synthetic.random_models import rmat, stochastic_block
 from accelviz.graph import Graph
-from accelviz.measure.records import recorded
 from accelviz.torch import blocks
 
+
+def uniform(n_nodes: int, degree: int) -> Graph:
+    """Return a graph whose nodes have a random neighbor in each of `degree` ranges of nodes."""
+    width, random = n_nodes // degree, np.random.default_rng(0)
+    columns = random.integers(width, size=(n_nodes, degree), dtype=np.int32)
+    columns += np.arange(0, n_nodes, width, dtype=np.int32)
+    pointers, ones = np.arange(0, columns.size + 1, degree), np.ones(columns.size, np.float32)
+    return Graph(pointers, columns.ravel(), ones, (n_nodes, n_nodes), "uniform")
+
+
 FEATURES, HIDDEN, CLASSES, HEADS = 128, 64, 16, 8
-MODELS = ("gcn", "sage", "gat")
+MODELS, DROPOUT = ("gcn", "sage", "gat"), 0.5
+#: Forms of all GPUs.
+SPLIT = ("split", "in turn", "split, dropout", "exchanged")
 #: Edges and nodes of the large graphs.
 LARGE = 64_000_000, 2_000_000
 GRAPHS: dict[str, Callable[[], Graph]] = {
@@ -54,6 +76,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
     "yelp": lambda: load_graph("yelp"),
     "cora": lambda: load_graph("cora"),
     "rmat": lambda: rmat(LARGE[0], n_nodes=1 << 21),
+    "uniform": lambda: uniform(2_000_000, 50),
     "tiny": lambda: stochastic_block(20_000, n_nodes=1_000),
 }
 DEFAULT = ("cora", "blocks", "blocks shuffled", "yelp")
@@ -70,6 +93,7 @@ COLUMNS = (
         "halo_rows",
         "exchange_ms",
         "predicted_ms",
+        "choice",
         "error",
         "hardware",
         "driver",
@@ -78,6 +102,8 @@ COLUMNS = (
     ),
     *("torch", "pyg", "date", "commit"),
 )
+#: Losses of the steps of a graph and network, by what they are compared with.
+Losses = dict[str, list[float]]
 is_gpu = torch.cuda.is_available()
 
 
@@ -150,7 +176,7 @@ def rows(options: Any, start: float, alone: Any) -> Iterator[Row]:
         sizes = {"graph": name, "nodes": graph.n_rows, "edges": graph.nnz}
         cut = many_gpus.Work.of(many_gpus.split(graph, distributed.get_world_size()))
         for model in options.models:
-            losses: list[float] = []
+            losses: dict[str, list[float]] = {}
             for form in forms(model, graph.nnz):
                 if options.forms and form not in options.forms:
                     continue
@@ -158,7 +184,7 @@ def rows(options: Any, start: float, alone: Any) -> Iterator[Row]:
                 if from_rank_0(time.monotonic() - start) > options.limit:
                     yield {**row, "error": late}
                     continue
-                row |= predicted(cut, form)
+                row |= predicted(cut, model, form)
                 row |= run(options, graph, data, model, form, alone, losses)
                 collect()
                 yield row
@@ -172,15 +198,17 @@ def forms(model: str, edges: int) -> tuple[str, ...]:
         "sage": "edge_index" if small else "csr",
         "gat": "loops",
     }
+    overlapping = () if model == "gat" else ("in turn",)
     exchanged = () if model == "gat" else ("exchanged",)
-    return "Edges", "split", *exchanged, "one rank", of_pyg[model]
+    dropped = "Edges, dropout", "one rank, dropout", "split, dropout"
+    return "Edges", "split", *overlapping, *dropped, *exchanged, "one rank", of_pyg[model]
 
 
 def run(
-    options: Any, graph: Any, data: Any, model: str, form: str, alone: Any, losses: list[float]
+    options: Any, graph: Any, data: Any, model: str, form: str, alone: Any, losses: Losses
 ) -> Row:
     """Return the measurements of a form; all ranks call it, and rank 0 alone runs forms of one."""
-    is_split = form in ("split", "exchanged")
+    is_split = form in SPLIT
     row: Row = {"gpus": distributed.get_world_size() if is_split else 1}
     if is_split or distributed.get_rank() == 0:
         try:
@@ -195,7 +223,7 @@ def run(
 
 
 def measured(
-    options: Any, graph: Any, data: Any, model: str, form: str, group: Any, losses: list[float]
+    options: Any, graph: Any, data: Any, model: str, form: str, group: Any, losses: Losses
 ) -> Row:
     """Build a form, compare its losses and time its steps."""
     base = memory()
@@ -208,8 +236,12 @@ def measured(
     compared += [float(contender.step()) for _ in range(COMPARED - 1)]
     milliseconds = times(contender.step, options.steps, group)
     low, median, high = np.percentile(milliseconds, [10, 50, 90])
-    losses[:] = losses or compared
-    difference = max(abs(a - b) / abs(b) for a, b in zip(compared, losses, strict=True))
+    reference = compared
+    if "dropout" not in form and form != "exchanged":
+        reference = losses.setdefault("all", compared)
+    elif form in ("one rank, dropout", "split, dropout"):
+        reference = losses.setdefault("the same dropout", compared)
+    difference = max(abs(a - b) / abs(b) for a, b in zip(compared, reference, strict=True))
     peak = (memory(peak=True) - base) / 2**20
     row = {"captured": contender.captured, "median_ms": median, "p10_ms": low, "p90_ms": high}
     row |= {"steps": options.steps, "first_loss": compared[0], "loss": compared[-1]}
@@ -225,9 +257,11 @@ def built(graph: Any, data: Any, model: str, form: str, group: Any, capture: boo
     x, labels, counted = (tensor.clone() for tensor in data)
     torch.manual_seed(0)
     state = Network(ours, model).state_dict()
-    split = form in ("split", "exchanged", "one rank")
+    split = form in (*SPLIT, "one rank", "one rank, dropout")
     part = ours.SplitGraph(graph if split else "cora", group=group)
+    part.overlap = form != "in turn"
     device, facts, edges = part.device, {}, part
+    rate = DROPOUT if "dropout" in form or form == "exchanged" else 0.0
     if split:
         x, labels, counted = (tensor[part.nodes] for tensor in data)
         facts = {"halo_rows": largest([part.n_halo], group)[0]}
@@ -236,11 +270,11 @@ def built(graph: Any, data: Any, model: str, form: str, group: Any, capture: boo
             exchange = times(lambda: part.with_halo(narrow), 10, group)
             facts["exchange_ms"] = float(np.median(exchange))
     library, options = ours, {}
-    if form == "split":
+    if split and form != "exchanged":
         x = part.with_halo(x)
     elif not split:
         edges = edges_of(graph, device)
-        if form == "Edges":
+        if form.startswith("Edges"):
             edges = ours.Edges(edges, graph.n_rows)
         else:
             library = importlib.import_module("torch_geometric.nn")
@@ -251,7 +285,8 @@ def built(graph: Any, data: Any, model: str, form: str, group: Any, capture: boo
     share = counted / float(data[2].sum())
 
     def loss() -> Any:
-        scores = functional.log_softmax(net(x, edges), dim=1)
+        features = functional.dropout(x, rate) if rate else x
+        scores = functional.log_softmax(net(features, edges), dim=1)
         return -(scores.gather(1, labels[:, None])[:, 0] * share).sum()
 
     def plain_step() -> Any:
@@ -296,14 +331,16 @@ def pyg_form(edge_index: Any, graph: Any, form: str) -> tuple[Any, Row]:
     return torch.sparse_csr_tensor(pointers, edge_index[0], ones, graph.shape), options
 
 
-def predicted(work: Any, form: str) -> Row:
+def predicted(work: Any, model: str, form: str) -> Row:
     """Return what the model says of a form, with the recorded rates of another machine."""
     row: Row = {"cut_share": sum(work.remote) / max(work.edges, 1)}
-    if form in ("split", "exchanged", "Edges"):
-        rates = many_gpus.rates_of(recorded("many-gpus-rates-h200"))
-        widths = FEATURES, HIDDEN, CLASSES
-        said = many_gpus.predict_step(work, widths, rates, constant=form == "split")
-        row["predicted_ms"] = 1e3 * (said.one_gpu if form == "Edges" else said.seconds)
+    if form in SPLIT or form.startswith("Edges"):
+        dropout = "dropout" in form or form == "exchanged"
+        options = {"dropout": dropout, "attention": model == "gat", "overlap": form != "in turn"}
+        widths, constant = (FEATURES, HIDDEN, CLASSES), form != "exchanged"
+        said = many_gpus.predict_step(work, widths, constant=constant, **options)
+        row["predicted_ms"] = 1e3 * (said.seconds if form in SPLIT else said.one_gpu)
+        row["choice"] = said.choice
     return row
 
 

@@ -140,10 +140,10 @@ struct Result {
     // Writes the sums of some columns of a row. Y is streamed, so that it does not evict X from the
     // caches.
     DEVICE_INLINE void emit(int row, long long vector, Vector sum) const {
-        if (Config::accumulate) add(sum, Y[vector]);
 #ifdef ITEMS
         sum = scaled(sum, scale(row));
 #endif
+        if (Config::accumulate) add(sum, Y[vector]);
         stream(&Y[vector], sum);
     }
 };

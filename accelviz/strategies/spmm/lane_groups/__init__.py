@@ -172,7 +172,12 @@ def _plan(
     return Plan(layout, (Call(launch, kernel),), buffers, provenance)
 
 
-def accumulating(plan: Plan, rows: Ints) -> Plan:
+def accumulating(kernel: KernelSpec) -> KernelSpec:
+    """Return a kernel of `lane_groups` that adds its result to Y."""
+    return replace(kernel, config={**kernel.config, "accumulate": 1})
+
+
+def accumulating_plan(plan: Plan, rows: Ints) -> Plan:
     """Return a plan that adds its result to given rows of a larger Y.
 
     Parameters
@@ -185,7 +190,7 @@ def accumulating(plan: Plan, rows: Ints) -> Plan:
     (call,) = plan.calls
     assert isinstance(call, Call)
     assert call.kernel is not None
-    kernel = replace(call.kernel, config={**call.kernel.config, "accumulate": 1})
     output_rows = taken_over(rows[np.asarray(plan.arrays["output_rows"])])
     buffers = replace(plan.buffers, arrays={**plan.arrays, "output_rows": output_rows})
-    return replace(plan, calls=(replace(call, kernel=kernel),), buffers=buffers)
+    calls = (replace(call, kernel=accumulating(call.kernel)),)
+    return replace(plan, calls=calls, buffers=buffers)
