@@ -160,14 +160,14 @@ def lost(folder):
             end_after(folder, lambda: torch._assert_async(torch.zeros(1, device=graph.device)))
 
 
-def captured(folder, *names):
+def captured(folder, kind, *names):
     """Train each model on GPUs, twice with captured steps and once without."""
     results = {}
     for name in names:
         for form, capture in (("captured", True), ("again", True), ("plain", False)):
             options = {"device": None, "capture": capture, "halo": name == "dropped features"}
             results[name, form] = trained(name, 8, **options)
-    torch.save(results, folder / f"captured {os.environ['RANK']}.pt")
+    torch.save(results, folder / f"{kind} {os.environ['RANK']}.pt")
 
 
 def star():
@@ -205,7 +205,7 @@ def models(folder, *names):
 def resumed(folder, kill_at, steps, device):
     """Train with a checkpoint after each step; the last rank dies, in the first attempt only."""
     first = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
-    options = {"path": folder / "state.pt", "device": device}
+    options = {"path": folder / "state.pt", "device": "cpu" if device == "cpu" else None}
     results = trained("gcn", int(steps), kill_at=int(kill_at) if first else None, **options)
     torch.save(results, folder / f"resumed {os.environ['RANK']}.pt")
 

@@ -198,21 +198,25 @@ def test_the_program_of_the_docs_learns_on_two_ranks(two):
 
 
 @needs_two_gpus
-def test_captured_steps_on_two_gpus_equal_those_of_one(tmp_path):
-    models = *ranks.MODELS, "dropout", "dropped features"
-    run = torchrun(2, tmp_path, ",".join(["captured", *models]))
+@pytest.mark.parametrize("kind", ["sums", "attentions"])
+def test_captured_steps_on_two_gpus_equal_those_of_one(tmp_path, kind):
+    models = {
+        "sums": ("gcn", "gcn weighted", "gin", "sage", "sage max", "dropped features"),
+        "attentions": ("gat", "gatv2", "agnn", "transformer", "dropout"),
+    }[kind]
+    run = torchrun(2, tmp_path, ",".join(["captured", kind, *models]))
     assert run.returncode == 0, run.stderr
-    result = torch.load(tmp_path / "captured 0.pt", map_location="cpu")
+    result = torch.load(tmp_path / f"{kind} 0.pt", map_location="cpu")
     for model in models:
         first, again, plain = (result[model, form] for form in ("captured", "again", "plain"))
         assert first["losses"] == again["losses"], model
         for name, parameter in first["net"].items():
             assert torch.equal(parameter, again["net"][name]), (model, name)
-        np.testing.assert_allclose(first["losses"], plain["losses"], rtol=1e-5)
+        np.testing.assert_allclose(first["losses"], plain["losses"], rtol=1e-5, err_msg=model)
         if model != "dropout":
-            halo = model == "dropped features"
-            one = ranks.trained(model, 8, halo=halo, device="cuda:0", capture=False)
-            np.testing.assert_allclose(first["losses"], one["losses"], rtol=1e-4)
+            options = {"halo": model == "dropped features", "device": "cuda:0", "capture": False}
+            one = ranks.trained(model, 8, **options)
+            np.testing.assert_allclose(first["losses"], one["losses"], rtol=1e-4, err_msg=model)
 
 
 def test_errors_of_one_process():
