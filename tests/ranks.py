@@ -3,6 +3,7 @@
 `trained` is run by one process too, whose results those of several have to equal.
 """
 
+import copy
 import os
 import re
 import signal
@@ -22,7 +23,7 @@ from accelviz import many_gpus  # noqa: E402
 from accelviz import torch as ours  # noqa: E402
 from accelviz.datasets import load_nodes  # noqa: E402
 from accelviz.errors import AccelvizError  # noqa: E402
-from accelviz.torch import SplitGraph, TrainingStep  # noqa: E402
+from accelviz.torch import Sampler, SplitGraph, TrainingStep  # noqa: E402
 
 CPU = {"device": "cpu"}
 WIDTH, CLASSES = 16, 7
@@ -113,12 +114,6 @@ def trained(
     net = Net(model).to(graph.device)
     x, labels = x.to(graph.device), labels.to(graph.device)
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
-    start = 0
-    if path is not None and path.exists():
-        state = torch.load(path)
-        net.load_state_dict(state["net"])
-        optimizer.load_state_dict(state["optimizer"])
-        start = state["steps"]
     rows = graph.with_halo(x[graph.nodes]) if halo else x[graph.nodes]
     labels = labels[graph.nodes]
 
@@ -126,13 +121,13 @@ def trained(
         return functional.cross_entropy(net(rows, graph), labels, reduction="sum") / n_nodes
 
     step = TrainingStep(graph, net, optimizer, loss, capture=capture)
+    if path is not None and path.exists():
+        step.load(path)
     losses = []
-    for number in range(start, steps):
+    for number in range(step.steps, steps):
         losses.append(float(step()))
-        if path is not None and graph.rank == 0:
-            state = {"net": net.state_dict(), "optimizer": optimizer.state_dict()}
-            torch.save({**state, "steps": number + 1}, path.with_suffix(".new"))
-            path.with_suffix(".new").rename(path)
+        if path is not None:
+            step.save(path)
         if number == kill_at and graph.rank == graph.size - 1:
             end_after(path.parent, lambda: os.kill(os.getpid(), signal.SIGKILL))
     net.eval()
@@ -268,53 +263,63 @@ def refused(folder):
     torch.save(messages, folder / f"refused {rank}.pt")
 
 
-def sample(edge_index, seeds, generator):
-    """Return the nodes of a batch, the seeds first, and up to 5 edges into each seed."""
-    edges = []
-    for seed in seeds.tolist():
-        into = edge_index[:, edge_index[1] == seed]
-        edges.append(into[:, torch.randperm(into.size(1), generator=generator)[:5]])
-    edges = torch.cat(edges, 1)
-    nodes = torch.unique(edges[0])
-    nodes = torch.cat([seeds, nodes[~torch.isin(nodes, seeds)]])
-    number = torch.empty(int(edge_index.max()) + 1, dtype=torch.long)
-    number[nodes] = torch.arange(nodes.numel())
-    return nodes, number[edges]
-
-
 def sampled(folder):
-    """Train on sampled neighbors with DistributedDataParallel: each rank has its share of seeds."""
-    edge_index, _, _, x, labels = edges_of_cora()
-    rank, size = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    """Train on sampled neighbors with DistributedDataParallel; check what is sampled."""
+    edge_index, n_nodes, _, x, labels = edges_of_cora()
+    graph = SplitGraph(edge_index, n_nodes, **CPU)
+    rows, size = x[graph.nodes], torch.distributed.get_world_size()
     torch.manual_seed(0)
-    layers = {"sage": ours.SAGEConv(WIDTH, CLASSES), "gat": ours.GATConv(WIDTH, CLASSES)}
+    layers = {"sage": ours.SAGEConv, "gat": ours.GATConv}
+    # The second rank has half as many seeds, and at the end none.
+    seeds = torch.arange(0, graph.n_own, 60)[:: 1 + graph.rank]
     results = {}
     for name, layer in layers.items():
-        net = nn.parallel.DistributedDataParallel(layer)
-        shares = [
-            (torch.arange(20 * step + 10 * r, 20 * step + 10 * r + 10), 2 * step + r)
-            for step in range(3)
-            for r in range(size)
-        ]
-        batches = [
-            (seeds, *sample(edge_index, seeds, torch.Generator().manual_seed(number)))
-            for seeds, number in shares
-        ]
-        reference = type(layer)(WIDTH, CLASSES)
-        reference.load_state_dict(layer.state_dict())
-        for model, batches_of_model in ((net, batches[rank::size]), (reference, batches)):
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            for number in range(3):
+        net = nn.ModuleList([layer(WIDTH, 8), layer(8, CLASSES)])
+        model = nn.parallel.DistributedDataParallel(Sequence(net))
+        whole = copy.deepcopy(net)
+        optimizers = [torch.optim.SGD(each.parameters(), lr=0.1) for each in (net, whole)]
+        for batch in Sampler(graph, rows, seeds, (-1, -1), 8):
+            assert torch.equal(batch.x, x[batch.nodes])
+            of_ranks = [None] * size
+            torch.distributed.all_gather_object(of_ranks, graph.nodes[batch.seeds])
+            for optimizer in optimizers:
                 optimizer.zero_grad()
-                n_batches = len(batches_of_model) // 3
-                of_step = batches_of_model[number * n_batches :][:n_batches]
-                for seeds, nodes, edges in of_step:
-                    out = model((x[nodes], x[seeds]), edges)
-                    loss = functional.cross_entropy(out, labels[seeds]) / len(of_step)
-                    loss.backward()
+            out = model(batch.x, batch.edge_index)[: len(batch.seeds)]
+            total_loss(out, labels[graph.nodes][batch.seeds]).backward()
+            out = Sequence(whole)(x, edge_index)
+            losses = [total_loss(out[nodes], labels[nodes]) for nodes in of_ranks]
+            (sum(losses) / size).backward()
+            for optimizer in optimizers:
                 optimizer.step()
-        results[name] = layer.state_dict(), reference.state_dict()
-    torch.save(results, folder / f"sampled {rank}.pt")
+        results[name] = net.state_dict(), whole.state_dict()
+    edges, degrees = {*zip(*edge_index.tolist(), strict=True)}, torch.bincount(edge_index[1])
+    seen = set()
+    for batch in Sampler(graph, rows, seeds, (3, 2), 8, torch.Generator().manual_seed(1)):
+        source, target = batch.nodes[batch.edge_index]
+        assert {*zip(source.tolist(), target.tolist(), strict=True)} <= edges
+        counts = torch.bincount(batch.edge_index[1], minlength=len(batch.nodes))
+        first = len(batch.seeds)
+        assert torch.equal(counts[:first], degrees[batch.nodes[:first]].clamp(max=3))
+        assert (counts[first:] <= 2).all()
+        assert torch.equal(batch.nodes[:first], graph.nodes[batch.seeds])
+        assert len(batch.nodes.unique()) == len(batch.nodes)
+        seen |= {*batch.seeds.tolist()}
+    assert seen == {*seeds.tolist()}
+    torch.save(results, folder / f"sampled {graph.rank}.pt")
+
+
+def total_loss(out, labels):
+    return functional.cross_entropy(out, labels, reduction="sum")
+
+
+class Sequence(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = layers
+
+    def forward(self, x, edge_index):
+        first, last = self.layers
+        return last(first(x, edge_index).relu(), edge_index)
 
 
 if __name__ == "__main__":

@@ -20,11 +20,12 @@ from accelviz.torch.attention import AGNNConv, GATConv, GATv2Conv, TransformerCo
 from accelviz.torch.convolution import GCNConv, GINConv, SAGEConv
 from accelviz.torch.edges import Edges
 from accelviz.torch.models import GAT, GCN, GIN, GraphSAGE
+from accelviz.torch.sampling import Sampler
 from accelviz.torch.split import SplitGraph
 from accelviz.torch.training_step import TrainingStep
 
 __all__ = ["AGNNConv", "Edges", "GATConv", "GATv2Conv", "GCNConv", "GINConv", "SAGEConv"]
-__all__ += ["GAT", "GCN", "GIN", "GraphSAGE", "SplitGraph", "TrainingStep"]
+__all__ += ["GAT", "GCN", "GIN", "GraphSAGE", "Sampler", "SplitGraph", "TrainingStep"]
 __all__ += ["TransformerConv"]
 
 if torch.version.cuda and torch.cuda.is_available():

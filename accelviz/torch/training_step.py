@@ -9,6 +9,7 @@ import torch
 from torch import distributed
 
 from accelviz.errors import ArgumentError
+from accelviz.files import written_whole
 from accelviz.torch.split import SplitGraph
 
 #: Steps that run before the capture of a CUDA graph.
@@ -35,6 +36,11 @@ class TrainingStep:
         same tensors in all calls.
     capture : bool
         Whether to capture the step on a GPU.
+
+    Attributes
+    ----------
+    steps : int
+        Number of steps taken, those before a checkpoint included.
 
     Raises
     ------
@@ -82,9 +88,9 @@ class TrainingStep:
         self._stream = None
         if capture and graph.device.type == "cuda":
             self._stream = torch.cuda.Stream()
-            self._make_capturable()
+            self._set_capturable()
         self._captured: Any = None
-        self._calls = 0
+        self._calls = self.steps = 0
         if graph.size > 1:
             for tensor in [*model.parameters(), *model.buffers()]:
                 distributed.broadcast(tensor.detach(), graph.global_rank(0), group=graph.group)
@@ -109,7 +115,42 @@ class TrainingStep:
                 self._captured = self._capture()
             self._captured.replay()
         self._calls += 1
+        self.steps += 1
         return self._sums[-1]
+
+    def save(self, path: Any) -> None:
+        """Write a checkpoint: `state_dict` of model and optimizer, and the number of steps.
+
+        Rank 0 writes it, in place of an earlier file only once it is complete.
+
+        Parameters
+        ----------
+        path : path-like
+        """
+        if self.graph.rank == 0:
+            state = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+            with written_whole(path) as file:
+                torch.save({**state, "steps": self.steps}, file)
+
+    def load(self, path: Any) -> None:
+        """Read a checkpoint, written on any number of devices; all ranks call it.
+
+        Parameters
+        ----------
+        path : path-like
+
+        Raises
+        ------
+        ArgumentError
+            If a step has been taken.
+        """
+        if self._calls:
+            raise ArgumentError("path", f"loaded after {self._calls} steps", "before the first")
+        state = torch.load(path, map_location=self.graph.device, weights_only=True)
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.steps = state["steps"]
+        self._set_capturable()
 
     def _step(self) -> None:
         self._sums.zero_()
@@ -122,14 +163,15 @@ class TrainingStep:
             distributed.all_reduce(self._sums, group=self.graph.group)
         self.optimizer.step()
 
-    def _make_capturable(self) -> None:
-        """Let the optimizer count steps on the GPU, with the state of a checkpoint too."""
+    def _set_capturable(self) -> None:
+        """Let the optimizer count steps where it can, with the state of any checkpoint."""
+        is_captured = self._stream is not None
         for group in self.optimizer.param_groups:
             if "capturable" in group:
-                group["capturable"] = True
+                group["capturable"] = is_captured
         for state in self.optimizer.state.values():
             if isinstance(state.get("step"), torch.Tensor):
-                state["step"] = state["step"].to(self.graph.device)
+                state["step"] = state["step"].to(self.graph.device if is_captured else "cpu")
 
     def _capture(self) -> Any:
         """Return the captured step."""
