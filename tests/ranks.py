@@ -23,7 +23,7 @@ from accelviz import many_gpus  # noqa: E402
 from accelviz import torch as ours  # noqa: E402
 from accelviz.datasets import load_nodes  # noqa: E402
 from accelviz.errors import AccelvizError  # noqa: E402
-from accelviz.torch import Sampler, SplitGraph, TrainingStep  # noqa: E402
+from accelviz.torch import Sampler, SplitGraph, TrainingStep, exchange  # noqa: E402
 
 CPU = {"device": "cpu"}
 WIDTH, CLASSES = 16, 7
@@ -205,6 +205,44 @@ def resumed(folder, kill_at, steps, device):
     torch.save(results, folder / f"resumed {os.environ['RANK']}.pt")
 
 
+class LateTransfer:
+    """A transfer that runs in `wait`; what it is to bring is NaN before."""
+
+    def __init__(self, exchange, out, sent, *counts):
+        if out.is_floating_point():
+            out.fill_(torch.nan)
+        self.arguments, self.group = (out, sent, *counts), exchange._group
+
+    def wait(self):
+        torch.distributed.all_to_all_single(*self.arguments, group=self.group)
+
+
+def small_graph(weighted=False):
+    """Return what `edges_of_cora` returns, for 60 nodes and 400 edges."""
+    random = torch.Generator().manual_seed(0)
+    edge_index = torch.randint(60, (2, 400), generator=random)
+    x = torch.randn(60, WIDTH, generator=random)
+    return edge_index, 60, None, x, torch.randint(CLASSES, (60,), generator=random)
+
+
+def emulated(folder):
+    """Train with kernels in the emulator and late transfers, and once with no `wait`."""
+    from tests import torch_in_emulator
+
+    names = "sage", "gat", "dropped features"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(globals(), "edges_of_cora", small_graph)
+        patch.setattr(exchange.Exchange, "_begin", lambda *transfer: LateTransfer(*transfer))
+        results = {name: trained(name, 2, halo="dropped" in name) for name in names}
+        torch_in_emulator.emulate(patch)
+        patch.setattr("accelviz.torch.edge_sums._MOST_ELEMENTS", 0)
+        emulated = {name: trained(name, 2, halo="dropped" in name) for name in names}
+        patch.setattr(LateTransfer, "wait", lambda self: None)
+        hasty = trained("sage", 1)
+        torch_in_emulator.clear()
+    torch.save((results, emulated, hasty), folder / f"emulated {os.environ['RANK']}.pt")
+
+
 def documented(folder):
     """Run the program of docs/many-gpus.md, which leaves the group, and saves its network."""
     text = (Path(__file__).parents[1] / "docs" / "many-gpus.md").read_text("utf-8")
@@ -253,6 +291,11 @@ def refused(folder):
             rows, SplitGraph(edge_index, n_nodes, weight, **CPU)
         ),
         "edge_weight": lambda: ours.GCNConv(WIDTH, 4)(rows, graph, weight),
+        "speeds": lambda: unequal(edge_index, n_nodes),
+        "inplace": lambda: functional.dropout(graph.with_halo(rows), inplace=True),
+        "weights": lambda: Sampler(
+            SplitGraph(edge_index, n_nodes, weight, **CPU), rows, rows, (), 1
+        ),
     }
     messages = {}
     for case, run in cases.items():
@@ -261,6 +304,14 @@ def refused(folder):
         except AccelvizError as error:
             messages[case] = str(error)
     torch.save(messages, folder / f"refused {rank}.pt")
+
+
+def unequal(edge_index, n_nodes):
+    """Create a graph on simulated GPUs of two kinds, which an explicit split allows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("accelviz.torch.split._device_name", lambda _: f"GPU {os.environ['RANK']}")
+        assert SplitGraph(many_gpus.split("cora", 2, by=[0, 2000, 2708]), **CPU).size == 2
+        SplitGraph(edge_index, n_nodes, **CPU)
 
 
 def sampled(folder):
@@ -277,7 +328,7 @@ def sampled(folder):
         net = nn.ModuleList([layer(WIDTH, 8), layer(8, CLASSES)])
         model = nn.parallel.DistributedDataParallel(Sequence(net))
         whole = copy.deepcopy(net)
-        optimizers = [torch.optim.SGD(each.parameters(), lr=0.1) for each in (net, whole)]
+        optimizers = [torch.optim.SGD(copied.parameters(), lr=0.1) for copied in (net, whole)]
         for batch in Sampler(graph, rows, seeds, (-1, -1), 8):
             assert torch.equal(batch.x, x[batch.nodes])
             of_ranks = [None] * size

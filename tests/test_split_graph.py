@@ -19,6 +19,7 @@ pytest.importorskip("torch_geometric")
 
 from accelviz.torch import GCNConv, SplitGraph, TrainingStep  # noqa: E402
 from tests import ranks  # noqa: E402
+from tests.compilers import needs_compiler  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 #: A bias of keys has no gradient, which rounding replaces by any sign of Adam's step.
@@ -158,6 +159,16 @@ def test_a_gpu_that_fails_is_named_within_ten_seconds_and_ends_all(tmp_path):
     assert not left.stdout
 
 
+@needs_compiler
+def test_emulated_ranks_learn_the_same_and_a_missing_barrier_is_found(tmp_path):
+    run = torchrun(2, tmp_path, "emulated")
+    assert run.returncode == 0, run.stderr
+    for alone, emulated, hasty in results(tmp_path, "emulated", 2):
+        for model, result in alone.items():
+            assert_equal_within_rounding(emulated[model], result)
+        assert np.isnan(hasty["losses"]).all()
+
+
 def test_one_of_two_ranks_may_have_all_nodes(two):
     first, second = results(two, "chosen", 2)
     assert (first["idle"], first["size"], second["idle"]) == (False, 1, True)
@@ -176,6 +187,9 @@ def test_wrong_calls_are_refused_on_all_ranks(two):
         "features of edges": "this call needs PyTorch Geometric's code",
         "weight": "SplitGraph with weights, which SAGEConv has no use for",
         "edge_weight": "given beside a SplitGraph",
+        "speeds": "equal shares for GPU 0, GPU 1",
+        "inplace": "features with a halo would change each step",
+        "weights": "a SplitGraph with weights",
     }
     for messages in results(two, "refused", 2):
         assert messages.keys() == expected.keys()
@@ -226,6 +240,9 @@ def test_errors_of_one_process():
         (lambda: SplitGraph(torch.tensor([[0], [1]]), device="cpu"), "n_nodes: missing"),
         (lambda: SplitGraph("cora", 5, device="cpu"), "n_nodes: for a graph that has its own"),
         (lambda: SplitGraph("cora", devices=2, device="cpu"), "devices: got 2.*1 to 1"),
+        (lambda: SplitGraph("cora", devices="auto", device="cpu"), "columns: missing"),
+        (lambda: SplitGraph("cora", columns=(8, 4), device="cpu"), "devices='auto'"),
+        (lambda: SplitGraph("cora", attention=True, device="cpu"), "attention: given with"),
         (lambda: SplitGraph(sparse.eye_array(2, 3), device="cpu"), "graph: 2 x 3"),
         (
             lambda: SplitGraph(torch.tensor([[0], [1]]), 2, torch.ones(3), device="cpu"),

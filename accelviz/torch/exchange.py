@@ -71,9 +71,9 @@ class Exchange:
             elif rows.numel():
                 dx.index_add_(0, rows, piece)
 
-    def _begin(self, out: Any, sent: Any, *counts: list[int]) -> Any:
-        options = {"group": self._group, "async_op": True}
-        return distributed.all_to_all_single(out, sent, *counts, **options)
+    def _begin(self, out: Any, sent: Any, n_out: list[int], n_sent: list[int]) -> Any:
+        group = self._group
+        return distributed.all_to_all_single(out, sent, n_out, n_sent, group=group, async_op=True)
 
 
 class Fetch(torch.autograd.Function):

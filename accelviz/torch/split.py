@@ -86,6 +86,7 @@ class SplitGraph:
     ------
     ArgumentError, GraphError
         If the graph is invalid, differs between ranks, or has fewer nodes than ranks.
+        GPUs of several kinds need a `Split` with ranges of their sizes.
     DeviceUnavailable
         If the processes cannot connect.
 
@@ -156,6 +157,8 @@ class SplitGraph:
         source, target, self.weight, total = edges
         self.n_nodes = int(self.bounds[-1])
         self._check_alike(total)
+        if not isinstance(graph, Split):
+            self._check_speeds()
         first, stop = self.bounds[self.rank : self.rank + 2].tolist()
         self.n_own = stop - first
         numbers = torch.arange(first, stop) if order is None else order[first:stop]
@@ -182,7 +185,7 @@ class SplitGraph:
         predictions = [predict_step(Work.of(part), columns, **options) for part in splits]
         return min(predictions, key=lambda prediction: prediction.seconds)
 
-    def _use_first(self, devices: int) -> None:
+    def _use_first(self, devices: Any) -> None:
         """Let the first ranks have all nodes."""
         devices = checked_integer("devices", devices, self.size, error=ArgumentError)
         if devices < self.size:
@@ -248,6 +251,15 @@ class SplitGraph:
         distributed.all_gather(alike, mine, group=self.group)
         if any(not torch.equal(bounds, mine) for bounds in alike):
             raise ArgumentError("graph", "ranks have different ranges", "the same on all ranks")
+
+    def _check_speeds(self) -> None:
+        """Raise an error on all ranks if GPUs of several kinds get equal shares of the edges."""
+        if self.size > 1:
+            names: list[Any] = [None] * self.size
+            distributed.all_gather_object(names, _device_name(self.device), group=self.group)
+            if {*names} != {names[0]}:
+                expected = "GPUs of one kind, or many_gpus.split(graph, by=bounds) for their speeds"
+                raise ArgumentError("graph", f"equal shares for {', '.join(names)}", expected)
 
     def _number_sources(self, source: Any, target: Any, first: int, stop: int) -> Any:
         """Set `edge_index`; return the numbers of the halo's nodes, in order."""
@@ -459,6 +471,10 @@ def _default_device() -> str:
         problem = f"rank {process.rank if process else 0} wants GPU {gpu} of {n_gpus}"
         raise DeviceUnavailable("cuda", problem, "start as many processes as a host has GPUs")
     return f"cuda:{gpu}"
+
+
+def _device_name(device: Any) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else str(device)
 
 
 def _join(device: Any) -> bool:
