@@ -254,10 +254,13 @@ def documented(folder):
 
 
 def chosen(folder):
-    """Train on one of the ranks; the others are idle."""
+    """Train on one of the ranks, which the model chooses; the others are idle."""
     edge_index, n_nodes, _, x, _ = edges_of_cora()
-    graph = SplitGraph(edge_index, n_nodes, devices=1, **CPU)
-    results = {"idle": graph.is_idle, "rank": graph.rank}
+    options = {"devices": "auto", "columns": (WIDTH, 4), **CPU}
+    slow = SplitGraph(edge_index, n_nodes, one_gpu=1.0, **options)
+    assert (slow.size, slow.prediction.devices, slow.is_idle) == (2, 2, False)
+    graph = SplitGraph(edge_index, n_nodes, **options)
+    results = {"idle": graph.is_idle, "rank": graph.rank, "reason": str(graph.prediction)}
     if not graph.is_idle:
         torch.manual_seed(0)
         layer = ours.GCNConv(WIDTH, 4)

@@ -483,6 +483,14 @@ def test_a_step_is_predicted_from_the_split():
     assert str(predicted(cut)).startswith("2 devices: a step takes")
     # Features that change are exchanged too.
     assert predicted(cut, constant=False).exchange > 2 * predicted(cut).exchange
+    # Products with own rows hide exchanges, except those of attention.
+    assert predicted(shuffled).exchange < 0.8 * predicted(shuffled, overlap=False).exchange
+    attention = predicted(shuffled, attention=True)
+    assert attention == predicted(shuffled, attention=True, overlap=False)
+    assert attention.one_gpu > 1.5 * predicted(shuffled).one_gpu
+    # All rows of a halo are dropped on each device.
+    dropped, plain = predicted(shuffled, dropout=True), predicted(shuffled)
+    assert dropped.compute - plain.compute > 0.6 * (dropped.one_gpu - plain.one_gpu)
     # Computing is half of a measured step; the device with the most edges decides.
     assert predicted(cut, one_gpu=8e-3).compute == pytest.approx(4e-3)
     uneven = replace(cut, rows=(1e6, 1e6), local=(40e6, 18e6), remote=(3e6, 3e6))

@@ -5,6 +5,7 @@ The programs of the processes are in ranks.py.
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -169,8 +170,10 @@ def test_emulated_ranks_learn_the_same_and_a_missing_barrier_is_found(tmp_path):
         assert np.isnan(hasty["losses"]).all()
 
 
-def test_one_of_two_ranks_may_have_all_nodes(two):
+def test_one_of_two_ranks_has_all_nodes_if_that_is_faster(two):
     first, second = results(two, "chosen", 2)
+    assert first["reason"] == second["reason"]
+    assert re.match("1 device: a step takes .* ms on 2 devices", first["reason"])
     assert (first["idle"], first["size"], second["idle"]) == (False, 1, True)
     np.testing.assert_allclose(first["scores"], first["expected"], atol=1e-5)
 
@@ -261,8 +264,38 @@ def test_errors_of_one_process():
 
 
 def test_a_launcher_without_an_address_is_told_so(monkeypatch):
-    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}.items():
-        monkeypatch.setenv(name, value)
+    launched(monkeypatch, 0)
     monkeypatch.delenv("MASTER_ADDR", raising=False)
     with pytest.raises(ranks.AccelvizError, match="MASTER_ADDR"):
         SplitGraph("cora", device="cpu")
+
+
+def launched(monkeypatch, rank, port=None):
+    """Let this process be one of two."""
+    values = {"RANK": rank, "WORLD_SIZE": 2, "LOCAL_RANK": rank}
+    if port is not None:
+        values |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    for name, value in values.items():
+        monkeypatch.setenv(name, str(value))
+
+
+def test_more_processes_than_gpus_are_refused(monkeypatch):
+    launched(monkeypatch, 1)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(ranks.AccelvizError, match="rank 1 wants GPU 1 of 1"):
+        SplitGraph("cora")
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_port_in_use_and_a_missing_first_rank_are_errors(monkeypatch, rank):
+    monkeypatch.setattr("accelviz.many_gpus.process.JOIN_SECONDS", 2)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        if rank == 0:
+            other.listen()
+        launched(monkeypatch, rank, other.getsockname()[1])
+        start = time.monotonic()
+        with pytest.raises(ranks.AccelvizError, match=r"MASTER_PORT of the first host"):
+            SplitGraph("cora", device="cpu")
+        assert time.monotonic() - start < 10

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 import os
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ LAUNCHERS = {
 }
 #: Environment variable with the GPU of each process of a host; "0,0" gives two processes one GPU.
 GPUS_VARIABLE = "ACCELVIZ_GPUS"
+#: Seconds in which rank 0 has to start, after another rank.
+JOIN_SECONDS = 60
 JOIN_FIX = "torchrun, or MASTER_ADDR and MASTER_PORT of the first host, the same for all processes"
 
 
@@ -82,7 +85,9 @@ def join(process: Process, backend: str, **options: Any) -> Any:
             os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
             # A transfer starts beside a product that occupies the GPU.
             os.environ.setdefault("TORCH_NCCL_HIGH_PRIORITY", "1")
-            store = next(distributed.rendezvous("env://", *ranks))[0]
+            timeout = datetime.timedelta(seconds=JOIN_SECONDS)
+            store = next(distributed.rendezvous("env://", *ranks, timeout=timeout))[0]
+            store.set_timeout(distributed.default_pg_timeout)
             # torchrun keeps the store when it restarts all processes, with addresses of dead ones.
             attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
             options["store"] = distributed.PrefixStore(f"attempt {attempt}", store)

@@ -17,6 +17,9 @@ _DENSE_ROWS = 5
 #: Seconds of a collective beside its bytes, least seconds of a captured step, seconds to select and
 #: add a row of the halo, and share of the link's rate that NCCL reaches: two H100.
 _COLLECTIVE, _LEAST_STEP, _SELECT, _LINK_SHARE = 10e-6, 150e-6, 0.55e-9, 0.6
+#: Products per layer with attention, forward and backward, and share of an exchange that a product
+#: does not hide.
+_ATTENTION_PRODUCTS, _EXPOSED = 4, 0.3
 #: If a device needs this share of the others' rows, they are sent without a selection.
 WHOLE_SHARE = 0.7
 
@@ -61,6 +64,8 @@ class StepPrediction:
             f"{1e3 * seconds:.3g}"
             for seconds in (self.one_gpu, self.seconds, self.compute, self.exchange)
         )
+        if self.devices == 1:
+            return f"1 device: a step takes {one} ms"
         return (
             f"{self.choice} device{plural}: a step takes {several} ms on {self.devices} devices "
             f"({compute} computing, {exchange} exchanging), {one} ms on one"
@@ -112,9 +117,11 @@ def predict_step(
     -----
     A layer multiplies the narrower of its input and result, forward and backward, and exchanges its
     rows in both. The first layer of constant features multiplies them once, if they have at most
-    twice the columns of its result. Computing is that of one device times the largest share of the
-    edges and nodes. Exchange and computing do not overlap. Memory traffic of dense operations is an
-    assumption; the seconds of exchanges were read off steps on two H100 (docs/many-gpus.md).
+    twice the columns of its result. Attention multiplies the result, several times, and its first
+    layer computes it for the rows of the halo of constant features too. Computing is that of one
+    device times the largest share of the edges and nodes. A product with own rows hides an
+    exchange, for as long as it takes. Memory traffic of dense operations is an assumption; the
+    seconds of exchanges were read off steps on two H100 (docs/many-gpus.md).
 
     Examples
     --------
@@ -132,12 +139,20 @@ def predict_step(
     columns = [checked_integer("widths", width, error=ArgumentError) for width in widths]
     if len(columns) < 2:
         raise ArgumentError("widths", f"got {widths!r}", "two or more")
-    products, dense_rows, exchanged = list[int](), 0, list[int]()
+    products, dense_rows, exchanged, halo_rows = list[int](), 0, list[int](), 0
     for number, (n_in, n_out) in enumerate(pairwise(columns)):
         dense_rows += _DENSE_ROWS * (n_in + n_out)
         is_first = number == 0 and constant
-        products += [n_in] if is_first and n_in <= 2 * n_out else [min(n_in, n_out)] * 2
-        exchanged += [] if is_first else [min(n_in, n_out)] * 2
+        narrow = n_out if attention else min(n_in, n_out)
+        if attention:
+            products += [n_out] * _ATTENTION_PRODUCTS
+            halo_rows += _DENSE_ROWS * (n_in + n_out) * is_first
+        else:
+            products += [n_in] if is_first and n_in <= 2 * n_out else [narrow] * 2
+        exchanged += [] if is_first else [narrow] * 2
+    if dropout:
+        dense_rows += 2 * columns[0]
+        halo_rows += 2 * columns[0] * constant
     sparse = sum(on_one(work, n_cols, rates) for n_cols in products)
     dense = work.nodes * dense_rows * FLOAT_BYTES / rates.copy
     if one_gpu is None:
@@ -145,17 +160,21 @@ def predict_step(
     one_gpu = checked_number("one_gpu", one_gpu)
     if work.devices == 1:
         return StepPrediction(1, one_gpu, one_gpu, one_gpu, 0.0)
-    edges = (local + remote for local, remote in zip(work.local, work.remote, strict=True))
-    edge_share = max(edges) / max(work.edges, 1)
-    node_share = max(work.rows) / max(work.nodes, 1)
-    share = (edge_share * sparse + node_share * dense) / (sparse + dense)
-    compute = max(share * one_gpu, min(one_gpu, _LEAST_STEP))
-    exchange = _COLLECTIVE * (len(exchanged) + 1)
     others = work.nodes - max(work.rows)
     is_whole = max(work.halo) >= WHOLE_SHARE * others
     rows = others if is_whole else max(work.halo)
+    edges = [local + remote for local, remote in zip(work.local, work.remote, strict=True)]
+    edge_share = max(edges) / max(work.edges, 1)
+    node_share = (max(work.rows) * dense_rows + rows * halo_rows) / (work.nodes * dense_rows)
+    scale = one_gpu / (sparse + dense)
+    compute = max((edge_share * sparse + node_share * dense) * scale, min(one_gpu, _LEAST_STEP))
+    exchange, local_share = _COLLECTIVE, max(work.local) / max(work.edges, 1)
     for n_cols in exchanged:
         row_bytes = n_cols * FLOAT_BYTES
         row_seconds = row_bytes / (_LINK_SHARE * rates.link_rate(row_bytes))
-        exchange += rows * (row_seconds + (0 if is_whole else _SELECT))
+        seconds = rows * row_seconds
+        if overlap and not attention:
+            hidden = local_share * on_one(work, n_cols, rates) * scale
+            seconds = max(seconds - hidden, _EXPOSED * seconds)
+        exchange += seconds + _COLLECTIVE + rows * (0 if is_whole else _SELECT)
     return StepPrediction(work.devices, compute + exchange, one_gpu, compute, exchange)
