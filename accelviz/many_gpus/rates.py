@@ -15,6 +15,7 @@ import pandas as pd
 
 from accelviz.devices import choose
 from accelviz.errors import ArgumentError, checked_integer, checked_type
+from accelviz.files import results_directory
 from accelviz.graph import Graph
 from accelviz.many_gpus.halo import MAX_PULL_BLOCKS, PULL_THREADS, PULLS_AT_ONCE, VECTOR_BYTES, halo
 from accelviz.many_gpus.peers import Peers
@@ -146,6 +147,11 @@ def rates_of(table: pd.DataFrame, blocks: int = 64) -> Rates:
         step=float(single.loc["launch", "median_us"]) * 1e-6,
         latency=bytes_in_flight / float(fewest.loc[fewest["columns"].idxmax(), "rate"]),
     )
+
+
+def recorded_rates() -> Rates:
+    """Return the rates that were recorded on two H200."""
+    return rates_of(pd.read_csv(results_directory() / "many-gpus-rates-h200.csv"))
 
 
 def measured_rates(gpus: Peers, blocks: int = 64) -> pd.DataFrame:

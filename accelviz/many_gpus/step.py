@@ -8,8 +8,7 @@ from itertools import pairwise
 
 from accelviz.errors import ArgumentError, checked_integer, checked_number, checked_type
 from accelviz.many_gpus.model import Work, on_one
-from accelviz.many_gpus.rates import Rates, rates_of
-from accelviz.measure.records import recorded
+from accelviz.many_gpus.rates import Rates, recorded_rates
 from accelviz.plans.operation import FLOAT_BYTES
 
 #: Bytes of memory traffic per node and layer, in rows of the layer's input and output (assumed).
@@ -126,13 +125,11 @@ def predict_step(
     Examples
     --------
     >>> from accelviz import many_gpus
-    >>> from accelviz.measure.records import recorded
-    >>> rates = many_gpus.rates_of(recorded("many-gpus-rates-h200"))
     >>> work = many_gpus.Work.of(many_gpus.split("cora", 2))
-    >>> many_gpus.predict_step(work, (128, 64, 16), rates).speedup < 1
+    >>> many_gpus.predict_step(work, (128, 64, 16)).speedup < 1
     True
     """
-    rates = rates_of(recorded("many-gpus-rates-h200")) if rates is None else rates
+    rates = recorded_rates() if rates is None else rates
     checked_type("work", work, Work, "Work.of(split)")
     checked_type("rates", rates, Rates, "rates_of(measured_rates(Peers(2)))")
     checked_type("widths", widths, Sequence, "columns of the features and of each layer's result")
