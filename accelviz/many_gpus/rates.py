@@ -151,7 +151,7 @@ def rates_of(table: pd.DataFrame, blocks: int = 64) -> Rates:
 
 def recorded_rates() -> Rates:
     """Return the rates that were recorded on two H200."""
-    return rates_of(pd.read_csv(results_directory() / "many-gpus-rates-h200.csv"))
+    return rates_of(pd.read_csv(results_directory() / "many-gpus-rates-h200.csv.gz"))
 
 
 def measured_rates(gpus: Peers, blocks: int = 64) -> pd.DataFrame:
