@@ -1,14 +1,18 @@
 """fuseGNN's two kernels: edges in parallel with atomics, and one block per vertex."""
 
+import json
+
 import numpy as np
 import pytest
 
 import accelviz
 from accelviz.errors import PartitionError
+from accelviz.files import results_directory
 from accelviz.partition.nonzero_runs import rows_of_nonzeros
 from accelviz.partition.thread_groups import thread_groups
 from accelviz.plans import launch
-from accelviz.strategies.fusegnn import faster_aggregation
+from accelviz.strategies.fusegnn import chosen_aggregation, faster_aggregation
+from benchmarks.pages.document import Results
 from tests.compilers import EMULATOR
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import check_results
@@ -80,11 +84,35 @@ def test_more_edges_than_a_grid_has_blocks_are_refused(monkeypatch):
         accelviz.plan(graph, "fusegnn_gas", 129)
 
 
-def test_the_choice_is_by_average_degree():
-    dense, sparse = graph_of_degrees([20] * 9, 30), graph_of_degrees([2, 3] * 9, 30)
-    assert faster_aggregation(dense, 16) == "fusegnn_gar"
-    assert faster_aggregation(sparse, 16) == "fusegnn_gas"
-    assert faster_aggregation(sparse, 128) == "fusegnn_gar"
+def recorded_passes():
+    """Yield nodes, edges, columns, and µs of GAS, GAR and the conversion of each recorded pass."""
+    results = Results(results_directory())
+    for row in results["fusegnn-crossover-h200"].itertuples():
+        nodes = round(row.edges / row.degree)
+        yield nodes, row.edges, row.columns, row.gas_us, row.gar_us, row.conversion_us
+    nodes = {"cora": 2708, "pubmed": 19717, "reddit": 232965}
+    latency = results["fusegnn-latency-h200"].query("model == 'gcn'")
+    for (graph, columns), cases in latency.groupby(["graph", "hidden"]):
+        parts = {row.form: json.loads(row.parts_ms) for row in cases.itertuples()}
+        if parts.get("gas") and parts.get("gar"):
+            ms = parts["gas"]["spmm"], parts["gar"]["spmm"], parts["gar"]["conversion"]
+            yield nodes[graph], cases.edges.iloc[0], columns, *(1e3 * time for time in ms)
+
+
+@pytest.mark.parametrize(("converted", "wrong", "loss"), [(False, 1, 1.02), (True, 2, 1.31)])
+def test_the_choice_is_that_of_the_recorded_passes(converted, wrong, loss):
+    losses = []
+    for nodes, edges, columns, gas, gar, conversion in recorded_passes():
+        chosen = chosen_aggregation(nodes, edges, columns, converted)
+        times = {"fusegnn_gas": gas, "fusegnn_gar": gar + conversion * converted}
+        losses.append(times[chosen] / min(times.values()))
+    assert len(losses) == 41
+    assert sum(factor > 1 for factor in losses) == wrong
+    assert max(losses) < loss
+
+
+def test_the_choice_takes_a_graph_or_its_name():
+    assert faster_aggregation("cora", 64) == "fusegnn_gas"  # as the paper says of Cora
     assert faster_aggregation(MADE["empty"](), 16) == "fusegnn_gas"
 
 

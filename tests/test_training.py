@@ -11,6 +11,7 @@ from accelviz.datasets import NodeData, load_nodes
 from accelviz.devices.programs import prepared_program
 from accelviz.errors import AccelvizError, ArgumentError, DeviceUnavailable, GraphError
 from accelviz.layers import MODELS, Adam, Matrix, Network, Products, memory
+from accelviz.layers import products as products_module
 from accelviz.layers.models import find_model
 from accelviz.layers.train import Run
 from accelviz.strategies import OPERATIONS, strategies
@@ -193,6 +194,76 @@ def test_every_strategy_gives_the_same_losses(operation, name):
     other = train(model, strategy={operation: name}, **options).history
     assert f"{operation}_seconds" in usual
     np.testing.assert_allclose(other.loss, usual.loss, atol=1e-4)
+
+
+def strategies_run(**options):
+    """Return the strategy of each operation that a training plans, by name."""
+    planned = {}
+    with pytest.MonkeyPatch.context() as patch:
+        plan_of = products_module.plan_of
+        patch.setattr(
+            products_module,
+            "plan_of",
+            lambda graph, strategy, widths: (
+                planned.update({strategy.operation.name: strategy.name})
+                or plan_of(graph, strategy, widths)
+            ),
+        )
+        train(epochs=1, **options)
+    return planned
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "strategy", "expected"),
+    [
+        ("gat", {}, "fusegnn_gas", {"gat": "fusegnn_gas", "gat_gradient": "fusegnn_gas"}),
+        (
+            "gat",
+            {},
+            ("fusegnn_gar", {"block_size": 64}),
+            {"gat": "fusegnn_gar", "gat_gradient": "fusegnn_gar"},
+        ),
+        ("gcn", {}, "fusegnn_gas", {"spmm": "fusegnn_gas"}),
+        (
+            "gat",
+            {"fused": False},
+            "tc_gnn",
+            {
+                "spmm": "tc_gnn",
+                "sddmm": "tc_gnn",
+                "edge_softmax": "lane_groups",
+                "edge_softmax_gradient": "lane_groups",
+            },
+        ),
+        ("agnn", {}, "row_warp", {"cosine": "row_warp", "cosine_gradient": "row_warp"}),
+    ],
+)
+def test_a_name_switches_on_every_operation_of_a_system(model, options, strategy, expected):
+    assert strategies_run(model=model, strategy=strategy, **options) == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "strategy", "message"),
+    [
+        ("gat", "accel_gcn", "of spmm.*GAT do not run.*strategies of gat, gat_gradient"),
+        ("agnn", "fusegnn_gas", "Linear, AGNN do not run.*cosine, cosine_gradient"),
+        ("gat", {"spmm": "tc_gnn", "sddmm": "tc_gnn"}, "of spmm, sddmm.*GAT do not run"),
+        ("gcn", {"spmm": "accel_gcn", "gat": "fusegnn_gas"}, "of gat.*GCN do not run"),
+        ("sage", {"spmm_max": "row_warp"}, "of spmm_max.*SAGE do not run.*strategies of spmm"),
+    ],
+)
+def test_a_strategy_without_effect_is_refused(model, strategy, message):
+    with pytest.raises(ArgumentError, match=message):
+        train(model, strategy=strategy)
+    trained = train(model, epochs=1)
+    with pytest.raises(ArgumentError, match=message):
+        trained.predict(SMALL.graph, SMALL.features, strategy=strategy, device="cpu")
+
+
+def test_a_mapping_may_name_the_product_of_sparse_features():
+    data = NodeData(**small_data(features=sparse.csr_array(np.eye(60, dtype=np.float32))))
+    planned = strategies_run(model="gat", data=data, strategy={"spmm": "accel_gcn"})
+    assert planned["spmm"] == "accel_gcn"
 
 
 def test_fused_attention_learns_what_the_composed_one_learns():

@@ -87,6 +87,8 @@ class GAT(Layer):
         self.heads = checked_integer("heads", heads, error=ArgumentError)
         self.concat = concat or self.heads == 1
         self.slope, self.fused = float(slope), fused
+        name = "gatv2" if isinstance(self, GATv2) else "gat"
+        self.operations = (name, f"{name}_gradient") if fused else composed.OPERATIONS
         self.attention_dropout = checked_rate("attention_dropout", attention_dropout)
 
     @property
@@ -210,6 +212,7 @@ class AGNN(Layer):
         As in `Layer`.
     """
 
+    operations = ("cosine", "cosine_gradient")
     matrix_of = staticmethod(attention_matrix)
     applies_input_activation = True
 

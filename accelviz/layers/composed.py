@@ -17,6 +17,8 @@ from accelviz.layers.products import Matrix
 from accelviz.random import edge_uniform_of
 
 Operands = Mapping[str, Any]
+#: Operations of `forward` and `backward`.
+OPERATIONS = ("edge_softmax", "spmm", "sddmm", "edge_softmax_gradient")
 
 
 def forward(matrix: Matrix, operands: Operands) -> tuple[Any, Any]:

@@ -93,6 +93,7 @@ class GCN(Propagating):
         As in `Propagating`.
     """
 
+    operations = ("spmm",)
     matrix_of = staticmethod(gcn_matrix)
 
     def linear(self, context: Context) -> Any:
@@ -125,6 +126,7 @@ class GIN(Propagating):
         Whether epsilon is a trainable parameter; its initial value is then `eps`.
     """
 
+    operations = ("spmm",)
     matrix_of = staticmethod(sum_matrix)
 
     def __init__(
@@ -199,6 +201,8 @@ class SAGE(Propagating):
     def __init__(self, n_in: int, n_out: int, *, aggregate: str = "mean", **options: Any) -> None:
         super().__init__(n_in, n_out, **options)
         self.aggregate = checked_choice("aggregate", aggregate, ("mean", "max"))
+        extrema = ("spmm_max", "spmm_extremum_gradient")
+        self.operations = extrema if aggregate == "max" else ("spmm",)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of W (for the neighbors), Wr (for the node itself) and b."""

@@ -22,8 +22,6 @@ from accelviz.strategies.spmm.gnnadvisor import WORKLOAD_PER_THREAD, Decision, d
 
 #: The two models of the paper's evaluation.
 MODELS = ("gcn", "gin")
-#: `Advice` reports groups of neighbors if the largest degree is above this multiple of the mean.
-_UNEVEN_RATIO = 10
 
 
 @dataclass(frozen=True)
@@ -49,29 +47,28 @@ class Advice:
     def __str__(self) -> str:
         degrees = self.data.graph.degrees
         mean, largest = degrees.mean(), int(degrees.max(initial=0))
-        uneven = largest > _UNEVEN_RATIO * max(mean, 1)
-        groups = "cut into groups, so that no warp has a hub to itself" if uneven else "alike"
         lines = [
             "Extracted:",
             f"  {self.data.n_nodes:,} nodes, {self.data.graph.nnz:,} edges; degrees are {mean:.1f} "
-            f"on average and {largest:,} at most: long rows are {groups}.",
+            f"on average and {largest:,} at most.",
             f"  The layers gather rows of {' and '.join(map(str, self.widths))} columns.",
             "Decided:",
             f"  {self.renumber}",
             f"  So the nodes {'get new numbers by Rabbit order' if self.renumber else 'stay'}.",
         ]
-        lines += [f"  {_reason(decision)}" for decision in self.decisions]
+        lines += [f"  {_reason(decision, degrees)}" for decision in self.decisions]
         return "\n".join(lines)
 
 
-def _reason(decision: Decision) -> str:
+def _reason(decision: Decision, degrees: Any) -> str:
+    n_split = int((degrees > decision.ngs).sum())
     comparison = "at least as many as" if decision.dw == WARP_SIZE else "fewer than"
     return (
         f"{decision.n_cols} columns: dw = {decision.dw} dimension workers, as there are "
         f"{comparison} a warp has lanes (Equation 3.6); ngs = {decision.ngs}, which gives a "
         f"thread {decision.workload_per_thread:,.0f} products, about {WORKLOAD_PER_THREAD} "
-        f"(Equation 3.5); a block of {decision.block_warps} warps needs "
-        f"{decision.shared_bytes:,} bytes of shared memory."
+        f"(Equation 3.5) and splits {n_split:,} of {degrees.size:,} rows; a block of "
+        f"{decision.block_warps} warps needs {decision.shared_bytes:,} bytes of shared memory."
     )
 
 
@@ -133,7 +130,7 @@ def gnnadvisor(model: str, data: Any, *, quiet: bool = False, **settings: Any) -
     >>> training = gnnadvisor("gcn", "cora", epochs=2, device="cpu", progress=False)
     ... # doctest: +ELLIPSIS, +NORMALIZE_WHITESPACE
     Extracted:
-      2,708 nodes, 10,556 edges; degrees are 3.9 on average and 168 at most: ...
+      2,708 nodes, 10,556 edges; degrees are 3.9 on average and 168 at most.
       The layers gather rows of 16 and 7 columns.
     Decided:
       ...

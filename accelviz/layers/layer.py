@@ -67,6 +67,8 @@ class Layer:
 
     Attributes
     ----------
+    operations : tuple of str, or None
+        Names of the operations that it runs on the graph, forward and backward; None: any.
     needs_input_gradient : bool
         Whether `backward` returns the gradient with respect to X. False for a network's first
         layer.
@@ -77,6 +79,7 @@ class Layer:
         Whether the next layer does that for this layer's ReLU and dropout.
     """
 
+    operations: tuple[str, ...] | None = None
     #: Function that returns the layer's matrix for a graph; None for a layer without a matrix.
     matrix_of: ClassVar[Any] = None
     #: Whether the class supports `input_rate`.
@@ -209,6 +212,7 @@ def checked_rate(name: str, rate: Any) -> float:
 class Linear(Layer):
     """Computes `X W`, without the graph."""
 
+    operations = ()
     applies_input_activation = True
 
     def linear(self, context: Context) -> Any:

@@ -7,7 +7,7 @@ matrix that multiplies by these strategies.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,7 @@ from accelviz.immutable import taken_over
 from accelviz.layers.adjacency import rows_of
 from accelviz.plans import Operation, Strategy
 from accelviz.plans.program import Program
-from accelviz.strategies import OPERATIONS, SDDMM, SPMM, find_strategy
+from accelviz.strategies import OPERATIONS, REGISTRY, SDDMM, SPMM, find_strategy
 
 
 class Products:
@@ -31,9 +31,10 @@ class Products:
     Parameters
     ----------
     strategy : str, Strategy, (strategy, parameters), or mapping of operation to these, optional
-        A single strategy, such as "accel_gcn", is that of "spmm". A mapping names the operations,
-        as in `{"spmm": ("gnnadvisor", {"ngs": 32}), "sddmm": "row_warp"}`. `parameters` may be a
-        function of `n_cols` that returns them. Other operations use their fastest strategy.
+        A single strategy, such as "fusegnn_gas", runs each operation that has it and these
+        parameters. A mapping names the operations, as in
+        `{"spmm": ("gnnadvisor", {"ngs": 32}), "sddmm": "row_warp"}`. `parameters` may be a function
+        of `n_cols` that returns them. Other operations use their fastest strategy.
     device : {"auto", "cuda", "cpu", "emulator"}
         "auto" is the GPU, or the CPU if there is no GPU.
 
@@ -61,13 +62,15 @@ class Products:
         self.executor = choose(device)
         self.executor.require()
         self.device = self.executor.name
-        by_operation = strategy if isinstance(strategy, Mapping) else {"spmm": strategy}
         sparse = [name for name in OPERATIONS if not name.startswith("dense")]
-        for name in by_operation:
+        #: Whether a mapping names operations, each of which a network then has to run.
+        self._by_operation = isinstance(strategy, Mapping)
+        self._chosen = strategy if self._by_operation else _owners(strategy, sparse)
+        for name in self._chosen:
             if name not in sparse:
                 problem = f"there is no sparse operation {name!r}"
                 raise ArgumentError("strategy", problem, f"one of {', '.join(sparse)}")
-        self._strategies = {name: _strategy(name, by_operation.get(name)) for name in sparse}
+        self._strategies = {name: _strategy(name, self._chosen.get(name)) for name in sparse}
         self.seconds: dict[str, float] = {}
         self.xp = self.executor.xp
         self._clock: Any = self.executor.clock(self.seconds)
@@ -77,6 +80,22 @@ class Products:
     def placed(self, array: Any) -> Any:
         """Return a host array as an array of `xp`."""
         return self.executor.to_device(array) if self.executor.computes else array
+
+    def check_effect(self, layers: Iterable[Any], sparse_features: bool) -> None:
+        """Raise ArgumentError if the chosen strategies have no effect on a network's layers.
+
+        Sparse features are multiplied by an spmm too, so that a mapping may name it.
+        """
+        layers = [*layers]
+        if not self._chosen or any(layer.operations is None for layer in layers):
+            return
+        used = [*dict.fromkeys(name for layer in layers for name in layer.operations)]
+        effective = [*used, "spmm"] if sparse_features and self._by_operation else used
+        idle = [name for name in self._chosen if name not in effective]
+        if idle and (self._by_operation or len(idle) == len(self._chosen)):
+            names = ", ".join(dict.fromkeys(type(layer).__name__ for layer in layers))
+            problem = f"it is of {', '.join(idle)}, which {names} do not run"
+            raise ArgumentError("strategy", problem, f"strategies of {', '.join(used) or 'none'}")
 
     def matrix(self, graph: Graph) -> Matrix:
         """Return a graph as a `Matrix` of these products."""
@@ -114,6 +133,22 @@ class Products:
         if self.executor.computes:
             return outputs
         return {name: self.executor.to_host(array) for name, array in outputs.items()}
+
+
+def _owners(choice: Any, operations: Iterable[str]) -> dict[str, Any]:
+    """Return a single choice for each operation that has the strategy and its parameters."""
+    if choice is None:
+        return {}
+    strategy, parameters = choice if isinstance(choice, tuple) else (choice, {})
+    if isinstance(strategy, Strategy):
+        return {getattr(strategy, "operation", SPMM).name: choice}
+    names = {*(parameters(1) if callable(parameters) else parameters)}
+    owners = [
+        entry.operation.name
+        for entry in REGISTRY
+        if entry.name == strategy and names <= {*entry.parameters}
+    ]
+    return dict.fromkeys([name for name in owners if name in operations] or ["spmm"], choice)
 
 
 def _strategy(operation: str, choice: Any) -> tuple[Strategy, Callable[[int], Mapping[str, Any]]]:

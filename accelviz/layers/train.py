@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from accelviz.datasets.nodes import SPLITS, NodeData, load_nodes
 from accelviz.errors import ArgumentError, checked_integer, checked_number
+from accelviz.graph import Graph
 from accelviz.layers import dense
 from accelviz.layers.checkpoint import Checkpoint
 from accelviz.layers.layer import Layer, checked_rate
@@ -68,9 +69,9 @@ def train(
         Seed of the initial values and of dropout. The same seed gives bitwise equal results, except
         on a GPU with a strategy that adds by atomics, such as "fusegnn_gas".
     strategy : str, Strategy, (strategy, parameters) or mapping, optional
-        Strategies of the sparse operations. A name such as "accel_gcn" is a strategy of spmm; a
-        mapping such as `{"sddmm": "row_warp"}` names the operation. Other operations use their
-        fastest strategy.
+        Strategies of the sparse operations. A name such as "fusegnn_gas" switches on each operation
+        that this system has; a mapping such as `{"gat": "fusegnn_gas"}` names the operation. Other
+        operations use their fastest strategy. A strategy that the model does not run is an error.
     device : {"auto", "cuda", "cpu", "emulator"}
         "auto" is the GPU, or the CPU if there is no GPU.
     epochs : int
@@ -163,6 +164,7 @@ class CheckedTraining:
     def run(self, products: Products) -> Run:
         """Return a `Run` of all nodes on one device, before its first epoch."""
         seed, graph = self.seed, self.nodes.graph
+        products.check_effect(self.layers(), isinstance(self.nodes.features, Graph))
         network = Network(self.layers(), graph, products, seed, self.input_dropout, self.start)
         return Run(network, self.nodes, dense.Adam(self.rate), self.decay, self.model.decayed)
 

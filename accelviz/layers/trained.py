@@ -71,6 +71,7 @@ class Trained:
             problem = f"they have {features.shape[1]:,} columns"
             raise ArgumentError("features", problem, f"{self.layers[0].n_in:,}, as in training")
         products, rate = Products(strategy, device), self.settings["input_dropout"]
+        products.check_effect(self.layers, isinstance(features, Graph))
         with products.stream:
             network = Network(self.layers, graph, products, 0, rate, self.parameters)
             X = device_features(features, products)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from accelviz.datasets import load_graph
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
@@ -33,31 +34,52 @@ from accelviz.strategies.spmm.gradient import SPMM_GRADIENT
 from accelviz.strategies.spmm.operation import SPMM
 
 #: Mean degree times columns at which GAS and GAR took the same time on an H200, for two million
-#: edges in random order (degree 14 at 16 columns, 2.4 at 64; docs/reproduction.md).
+#: edges in random order (degree 14 at 16 columns, 2.4 at 64; results/fusegnn-crossover-h200.csv).
 ENOUGH_PRODUCTS = 200
+#: Edges below which GAS is chosen: between Cora's 13 thousand, where GAS is faster at any column
+#: count, and Pubmed's 108 thousand. The block of the longest row bounds GAR on small graphs.
+ENOUGH_EDGES = 1 << 15
+#: Seconds that GAR saves per edge and column, and seconds of a conversion: constant and per edge.
+SAVED_SECONDS, CONVERSION_SECONDS = 7.5e-12, (4e-4, 2.5e-10)
 #: Most columns whose sums and one row of X fit in shared memory.
 _MOST_COLUMNS = 24_000
 
 
-def faster_aggregation(graph: Graph, n_cols: int) -> str:
-    """Choose GAS or GAR by the mean degree (section 4) and the number of columns.
+def faster_aggregation(graph: Any, n_cols: int, *, converted: bool = False) -> str:
+    """Choose GAS or GAR by the mean degree (section 4), the edges and the number of columns.
 
-    The paper advises GAR for a "high" degree and gives no threshold. The one here is measured; the
-    time of a conversion between COO and CSR is not included.
+    The paper advises GAR for a "high" degree and gives no threshold; those here are measured on an
+    H200.
 
     Parameters
     ----------
-    graph : Graph
+    graph : Graph, or anything `load_graph` takes
     n_cols : int
         Number of columns of the features.
+    converted : bool
+        Whether each pass converts an unsorted COO matrix to CSR and CSC for GAR, as in the paper.
 
     Returns
     -------
     str
         "fusegnn_gas" or "fusegnn_gar".
+
+    Examples
+    --------
+    >>> faster_aggregation("cora", 64), faster_aggregation("pubmed", 64)
+    ('fusegnn_gas', 'fusegnn_gar')
     """
-    products = graph.nnz / max(graph.n_rows, 1) * n_cols
-    return "fusegnn_gar" if products >= ENOUGH_PRODUCTS else "fusegnn_gas"
+    loaded = load_graph(graph)
+    return chosen_aggregation(loaded.n_rows, loaded.nnz, n_cols, converted)
+
+
+def chosen_aggregation(n_rows: int, n_edges: int, n_cols: int, converted: bool) -> str:
+    """Return the choice of `faster_aggregation` for a graph of this size."""
+    products = n_edges * n_cols
+    constant, per_edge = CONVERSION_SECONDS
+    seconds = constant + per_edge * n_edges if converted else 0.0
+    enough = products >= ENOUGH_PRODUCTS * n_rows and n_edges >= ENOUGH_EDGES
+    return "fusegnn_gar" if enough and products * SAVED_SECONDS > seconds else "fusegnn_gas"
 
 
 class BlockSize(Settings):

@@ -107,7 +107,7 @@ def targets(results: Results) -> str:
     off = pd.concat([by_case["ours model"], by_case["mgg model"]]).dropna()
     worst = float(np.exp(np.abs(np.log(off)).max()))
     lines.append(
-        f"- The model is within {worst - 1:.0%} of ours with two pieces and of MGG's better "
+        f"- The model is within {worst - 1:.1%} of ours with two pieces and of MGG's better "
         f"setting in all {len(off)} cases of the table."
     )
     return "\n".join(lines)

@@ -48,7 +48,7 @@ class FuseGnn(Strategy):
     """Two kernels for scores, softmax and dropout, a thread per edge; then an aggregation.
 
     The aggregation is GAS or GAR. As in the paper, exp is applied to the scores without subtracting
-    their maximum, so that a score above 88 gives infinity.
+    their maximum, so that a score above 88 gives NaN.
     """
 
     worker = "thread group"
