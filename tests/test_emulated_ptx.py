@@ -34,6 +34,10 @@ def prmt(a, b, c):
     return sum((both >> 8 * (c >> 4 * k & 7) & 255) << 8 * k for k in range(4))
 
 
+def byte_distance(a, b):
+    return sum(abs((a >> 8 * k & 255) - (b >> 8 * k & 255)) for k in range(4))
+
+
 #: An instruction of words %1, %2, %3, and its result for a, b, c.
 WORDS = {
     "mov.u32 %0, %1": lambda a, b, c: a,
@@ -61,6 +65,7 @@ WORDS = {
     "popc.b32 %0, %1": lambda a, b, c: a.bit_count(),
     "clz.b32 %0, %1": lambda a, b, c: 32 - a.bit_length(),
     "bfind.u32 %0, %1": lambda a, b, c: a.bit_length() - 1,
+    "vabsdiff4.u32.u32.u32.add %0, %1, %2, %3": lambda a, b, c: c + byte_distance(a, b),
     "brev.b32 %0, %1": lambda a, b, c: int(f"{a:032b}"[::-1], 2),
     "shf.l.wrap.b32 %0, %1, %2, 7": lambda a, b, c: (b << 32 | a) << 7 >> 32,
     "{ .reg .pred p; setp.lt.u32 p, %1, %2; selp.b32 %0, %1, %3, p; }": lambda a, b, c: (

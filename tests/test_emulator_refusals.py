@@ -51,11 +51,11 @@ OUTSIDE = {
     "#include <cooperative_groups.h>\n"
     "__device__ int f() { return cooperative_groups::this_cluster().block_rank(); }": "no clusters",
     "#include <curand_kernel.h>": "draw the random numbers in Python",
-    "#include <cublas_v2.h>": "outside of the kernel",
+    "__device__ void f() { cublasSgemm(); }": "outside of the kernel",
     "texture<float, 2> image;": "no textures",
     "__device__ void f() { nvcuda::wmma::fill_fragment(0, 0); }": "#include <mma.h>",
     "__global__ void child() {} __device__ void f() { child<<<1, 32>>>(); }": "launches another",
-    "int main() { void *p; cudaMalloc(&p, 4); }": "the kernels alone",
+    "__device__ void f() { void *p; cudaMalloc(&p, 4); }": "the kernels alone",
     "__device__ void f() { std::vector<int> v; }": "in place of C++'s library",
     "union U { float4 v; float x; };\n"
     "__device__ float f(U &u) { U copy = u; return copy.x; }": "copy one of its members",
@@ -119,7 +119,7 @@ MESSAGES = {
         "k",
         "align=True) with the members' types in order",
     ),
-    "helper": (f'#include "helper_cuda.h"\n{PLAIN}', (None, 1), "k", "it serves host code"),
+    "common": (f'#include "common/book.h"\n{PLAIN}', (None, 1), "k", "it serves host code"),
     "math": (f'#include "helper_math.h"\n{PLAIN}', (None, 1), "k", "put the file beside"),
     "header": (f'#include "mine.h"\n{PLAIN}', (None, 1), "k", "pathlib.Path('kernel.cu')"),
     "unknown argument": (TEMPLATE, (None,), "k<foo>", "'foo', an argument of the template"),

@@ -10,13 +10,19 @@ import pytest
 import accelviz
 from accelviz.devices.emulator import MAX_TRACED_BLOCKS, _runs, as_kernel
 from accelviz.emulator import build, cache
-from accelviz.emulator.source import kernels_in, symbols_in, translated, unclosed
+from accelviz.emulator.source import (
+    kernels_in,
+    symbols_in,
+    translated,
+    unclosed,
+    without_host_code,
+)
 from tests.compilers import needs_compiler
 
 OF_HOST = (
     "float f(float x) { return x; }",
     "template <typename T> T f(T x) { return x; }",
-    "__host__ int main() { return 0; }",
+    "__host__ int f() { return 0; }",
     "struct S { int a; int f() const { return a; } };",
     "namespace n { static inline void f() { } }",
 )
@@ -40,6 +46,41 @@ def test_functions_of_the_host_are_told_from_others():
         assert translated(source, "k.cu").count("EMULATOR_ON_HOST(") == 1, source
     for source in OF_DEVICE:
         assert translated(source, "k.cu") == source
+
+
+#: Code that serves the host alone, and code that may not.
+LEFT_OUT = (
+    "int main(int n, char **words) {\n  k<<<1, 32>>>(p);\n}",
+    "template <typename T>\nvoid run(T *x, cudaStream_t s = 0) { k<T><<<1, 32, 0, s>>>(x); }",
+    'extern "C" void run(float *x) { cudaMalloc(&x, 4); }',
+    "struct Timer {\n  cudaEvent_t start;\n  Timer() { cudaEventCreate(&start); }\n};",
+    "void check(cudaError_t error);",
+    "static cublasHandle_t handle;",
+    "TEST(a, b) { k<<<1, 32>>>(x); }",
+    "float *filled(int n) { float *x = (float *)malloc(n); for (;;) { x[0] = rand(); } return x; }",
+    "#include <cublas_v2.h>",
+    '#include "helper_cuda.h"',
+    "#include <torch/extension.h>",
+)
+STAYS = (
+    "__global__ void k() { child<<<1, 32>>>(); }",
+    "#define HD __host__ __device__\nHD int f() { return std::function(1); }",
+    "struct S { __device__ int f() { return 0; } void g() { cudaFree(0); } };",
+    "__global__ void k(cudaTextureObject_t t) { f(t); }",
+    "float table[2] = {1, 2};",
+    "using namespace std;",
+    "#include <cooperative_groups.h>",
+    '#include "helper_math.h"',
+)
+
+
+def test_code_of_the_host_alone_is_left_out():
+    for source in LEFT_OUT:
+        text = without_host_code(f"int a;\n{source}\n__device__ int b;")
+        assert text.replace(";", "").split() == ["int", "a", "__device__", "int", "b"]
+        assert text.count("\n") == source.count("\n") + 2
+    for source in STAYS:
+        assert without_host_code(source) == source
 
 
 def test_what_a_condition_chooses_is_whole_before_its_subscript():

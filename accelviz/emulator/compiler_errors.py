@@ -46,7 +46,7 @@ _ADVICE = (
     (r"tex[123]D|texCube|surf[123]D|texture|surface|cuda(?:Texture|Surface)", _TEXTURES),
     (r"curand", "draw the random numbers in Python and pass them as an array"),
     (
-        r"helper_(?!math)\w+\.h|cuda_profiler_api|common/",
+        r"common/",
         "leave this #include out: it serves host code, which the emulator does without",
     ),
     (r"cu(?:blas|sparse|fft|solver|dnn)", "call CUDA's libraries outside of the kernel"),

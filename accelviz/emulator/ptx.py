@@ -74,6 +74,7 @@ _TABLE = [
     (r"shf\.(?P<word>[lr])\.wrap\.(?P<type>b32)", "= __funnelshift_{word}({1}, {2}, {3})"),
     (r"shf\.(?P<word>[lr])\.clamp\.(?P<type>b32)", "= __funnelshift_{word}c({1}, {2}, {3})"),
     (r"dp4a\.s32\.(?P<type>s32)", "= __dp4a({1}, {2}, {3})"),
+    (r"vabsdiff4\.u32\.u32\.(?P<type>u32)\.add", "= {3} + __vsadu4({1}, {2})"),
     (r"cvt\.rna\.tf32\.(?P<type>f32)", "= emulator::ptx::tf32({1})"),
     (r"cvta(?:\.to)?\.global\.(?P<type>u64)", "= {1}"),
     (r"cvta\.to\.shared\.(?P<type>u64)", "= emulator::ptx::to_shared({1})"),

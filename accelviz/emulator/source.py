@@ -33,6 +33,25 @@ _FUNCTION = re.compile(
 )
 #: Words in the text before a `{` which show that it is not, or may not be, a host function.
 _NOT_HOST = re.compile(r"\b(?:__device__|__global__|constexpr|class|struct|union|enum|operator)\b")
+#: What only code of the host contains: launches, CUDA's runtime and libraries; `_ON_HOST` if no
+#: macro in front of the body can mean `__device__`.
+_LAUNCHES = re.compile(
+    r"<<<|\bcuda(?!Texture|Surface|Boundary|Address|Read|Filter)[A-Z]\w*|\bmain\s*\("
+    r"|\b(?:cublas|cusparse|cusolver|cufft|curand|cudnn|nccl|nvtx)[A-Z]\w*(?<!curandState)"
+    r"|\b(?:torch|at|c10)::|\bcub::Device|\bPYBIND11_MODULE|\bTORCH_LIBRARY"
+)
+_ON_HOST = re.compile(
+    r"\bstd::(?:vector|string|map|cout|cerr|endl|chrono|mt19937|[io]fstream|unique_ptr|function)\b"
+    r"|\bthrust::|\b(?:s?rand|malloc|calloc|free|exit|fopen|fprintf|getenv|system|time)\s*\("
+)
+_OF_DEVICE = re.compile(r"\b__(?:device|global|constant|shared|managed)__")
+#: Headers that serve the host alone.
+_HOST_HEADER = re.compile(
+    r"^[^\S\n]*#[^\S\n]*include[^\S\n]*[<\"](?:helper_(?!math)\w+|exception|cuda_profiler_api"
+    r"|(?:cublas|cusparse|cusolver|cufft|cudnn|nccl|nvml|nvToolsExt)\w*|curand|(?:torch|ATen|c10|"
+    r"pybind11|nvtx3)/[\w/]+)(?:\.h|\.hpp|\.cuh)?[>\"]",
+    re.M,
+)
 #: The end of the text before the `{` of a class.
 _CLASS = re.compile(r"\b(?:class|struct|union)\b[^()]*$")
 #: Macros of CUDA that functions of the host may have, too.
@@ -303,10 +322,44 @@ def _parameters(text: str) -> Iterator[str]:
                 return
 
 
+def without_host_code(source: str) -> str:
+    """Blank the functions, classes and declarations of a text that serve the host alone.
+
+    Those are without `__device__` and its like, and launch kernels, or use CUDA's runtime,
+    containers of C++ or files. Line numbers do not change.
+    """
+    macros = {*re.findall(r"^[^\S\n]*#[^\S\n]*define\s+(\w+)", source, re.M)}
+    spans: list[tuple[int, int]] = []
+    depth, begin = 0, 0  # number of scopes around the definition that is scanned; 0: none
+    for token in _scan(source):
+        end = token.match.end()
+        if depth:
+            if token.text != "}" or len(token.scopes) != depth + 1:
+                continue
+            depth = 0
+        elif token.in_file and token.text == "{" and not token.statement.endswith("="):
+            depth, begin = len(token.scopes), token.begin
+            continue
+        elif token.in_file and token.text == ";" and not token.scopes[-1].parentheses:
+            begin = token.begin
+        else:
+            continue
+        text = source[begin:end]
+        head = re.match(r"[^{;]*", text)[0]  # type: ignore[index]
+        may_be_macro = not macros.isdisjoint(re.findall(r"\w+", head))
+        is_on_host = _LAUNCHES.search(text) or (not may_be_macro and _ON_HOST.search(text))
+        if is_on_host and not _OF_DEVICE.search(text) and not head.lstrip().startswith("using"):
+            spans.append((begin, end))
+    for begin, end in reversed(spans):
+        source = source[:begin] + re.sub(r"[^\n]", " ", source[begin:end]) + source[end:]
+    return _HOST_HEADER.sub(lambda match: " " * len(match[0]), source)
+
+
 @functools.lru_cache(maxsize=64)
 def translated(source: str, file: str) -> str:
     """Translate CUDA text to C++ by inserting macros of cuda_on_host.h; line numbers do not change.
 
+    Code of the host is left out, see `without_host_code`.
     `extern __shared__ T name[]` becomes a pointer to the fixed address of dynamic shared memory.
     The macros let the emulator recognise
 
@@ -322,7 +375,7 @@ def translated(source: str, file: str) -> str:
     KernelError
         If a shared variable has an initial value, which is an error in CUDA.
     """
-    source = translated_ptx(source)
+    source = translated_ptx(without_host_code(source))
     source = re.sub(r"\b__shared__\s+extern\b", "extern __shared__", source)
     source = _ALIGNAS.sub(r"\1EMULATOR_ALIGNED", source)
     dynamic = r"\bextern\b([^;{}\"]*?)\b__shared__\b([^;{}\"]*?)\b(\w+)\s*\[\s*\]"

@@ -58,6 +58,24 @@ __global__ void k(float *X, float *Y, int which) {
             Y[t] += tile[0][other] + tile[1][other] - tile[0][t];
             break;
         }
+        case 5: {  // odd threads copy, even ones add
+            using cuda::pipeline_role;
+            const auto role = t % 2 ? pipeline_role::producer : pipeline_role::consumer;
+            auto pipeline = cuda::make_pipeline(block, &state, role);
+            for (int i = 0; i < 4; ++i) {
+                if (role == pipeline_role::producer) {
+                    pipeline.producer_acquire();
+                    for (int k = t - 1; k <= t; ++k)
+                        cuda::memcpy_async(&tile[i % 2][k], &X[i % 2 * n + k], 4, pipeline);
+                    pipeline.producer_commit();
+                } else {
+                    pipeline.consumer_wait();
+                    Y[t] += 0.5f * tile[i % 2][other];
+                    pipeline.consumer_release();
+                }
+            }
+            break;
+        }
         case 4: {  // bytes without a type, and a first half that leaves early
             const void *from = X + n;
             cuda::memcpy_async(block, static_cast<void *>(tile[0]), from, 4 * n, barrier);
