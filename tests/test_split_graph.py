@@ -18,7 +18,9 @@ from scipy import sparse
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
-from accelviz.torch import GCNConv, SplitGraph, TrainingStep  # noqa: E402
+from accelviz.torch import GCNConv, SplitGraph, TrainingStep, composed, exchange  # noqa: E402
+from accelviz.torch.composed import Size  # noqa: E402
+from accelviz.torch.edges import fix  # noqa: E402
 from tests import ranks  # noqa: E402
 from tests.compilers import needs_compiler  # noqa: E402
 
@@ -234,6 +236,79 @@ def test_captured_steps_on_two_gpus_equal_those_of_one(tmp_path, kind):
             options = {"halo": model == "dropped features", "device": "cuda:0", "capture": False}
             one = ranks.trained(model, 8, **options)
             np.testing.assert_allclose(first["losses"], one["losses"], rtol=1e-4, err_msg=model)
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def alone_in_a_group(request):
+    """Return a device whose process is the only rank, and sends rows to itself."""
+    backend = "nccl" if request.param == "cuda" else "gloo"
+    store = torch.distributed.HashStore()
+    torch.distributed.init_process_group(backend, store=store, rank=0, world_size=1)
+    yield request.param
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("n_halo", [30, 100])  # some rows, or all
+def test_a_sum_overlaps_an_exchange_of_a_rank_with_itself(alone_in_a_group, n_halo):
+    random, on = torch.Generator().manual_seed(0), alone_in_a_group
+    halo = torch.randperm(100, generator=random)[:n_halo].sort()[0]
+    targets = torch.randint(100, (2, 900), generator=random).to(on)
+    local_edges = torch.stack([torch.randint(100, (900,), generator=random).to(on), targets[0]])
+    remote_edges = torch.stack([torch.randint(n_halo, (900,), generator=random).to(on), targets[1]])
+    for edges in (local_edges, remote_edges):
+        fix(edges)
+    weight, x, dy, scale = (
+        torch.rand(*shape, generator=random).to(on)
+        for shape in ((1000,), (100, 16), (100, 16), (100, 1))
+    )
+    parts = (
+        exchange.Exchange(halo.to(on), torch.tensor([0, 100], device=on), 0, None),
+        exchange.Matrix(local_edges, Size(100, 100, 100), weight),
+        exchange.Matrix(remote_edges, Size(n_halo, 100), None),
+        scale,
+    )
+    x.requires_grad_()
+
+    def step():
+        y = exchange.OverlappedSum.apply(x, *parts)
+        return y.detach(), *torch.autograd.grad(y, x, dy)
+
+    rows = x.detach().double()
+    expected = composed.spmm(local_edges, weight.double(), rows, 100, 100, 100, "sum", False)
+    remote = rows[halo.to(on)]
+    expected += composed.spmm(remote_edges, None, remote, n_halo, 100, 0, "sum", False)
+    y, dx = step()
+    torch.testing.assert_close(y.double(), scale * expected, rtol=1e-5, atol=1e-5)
+    d_sum = (scale * dy).double()
+    expected = composed.spmm(local_edges, weight.double(), d_sum, 100, 100, 100, "sum", True)
+    d_halo = composed.spmm(remote_edges, None, d_sum, n_halo, 100, 0, "sum", True)
+    expected.index_add_(0, halo.to(on), d_halo)
+    torch.testing.assert_close(dx.double(), expected, rtol=1e-5, atol=1e-5)
+    if on == "cuda":
+        replayed = captured(step)
+        for _ in range(3):
+            assert all(map(torch.equal, replayed(), (y, dx)))
+
+
+def captured(step):
+    """Return a function that replays a captured step and returns its results."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+        results = step()
+
+    def replay():
+        for result in results:
+            result.fill_(torch.nan)
+        graph.replay()
+        return results
+
+    return replay
 
 
 def test_errors_of_one_process():
