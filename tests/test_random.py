@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from accelviz.random import edge_uniform, edge_uniform_of, element_uniform, philox, uniform
+from accelviz.random import (
+    edge_uniform,
+    edge_uniform_of,
+    element_uniform,
+    philox,
+    row_uniform,
+    uniform,
+)
 
 ONES = 0xFFFFFFFF
 #: Test vectors published by Philox's authors: counter, key, words.
@@ -74,3 +81,17 @@ def test_compiled_loops_draw_what_the_array_operations_draw():
         np.testing.assert_array_equal(
             edge_uniform_of(places, 9, words, xp), edge_uniform(places, 9, 77, 3, 2)
         )
+
+
+def test_the_numbers_of_a_row_depend_on_its_node_and_the_step():
+    words = np.array([1, 2, 0, 7], np.uint32)
+    nodes = np.arange(5_000)
+    drawn = row_uniform(nodes, 6, words)
+    assert drawn.shape == (5_000, 6)
+    assert drawn.min() >= 0
+    assert drawn.max() < 1
+    np.testing.assert_allclose(drawn.mean(axis=0), 0.5, atol=0.02)
+    chosen = np.array([9, 2, 9])
+    np.testing.assert_array_equal(row_uniform(chosen, 6, words), drawn[chosen])
+    np.testing.assert_array_equal(row_uniform(chosen, 3, words), drawn[chosen, :3])
+    assert np.mean(row_uniform(nodes, 6, words + np.uint32(1)) == drawn) < 0.01
