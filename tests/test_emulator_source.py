@@ -5,6 +5,7 @@ import shutil
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import accelviz
@@ -17,6 +18,7 @@ from accelviz.emulator.source import (
     unclosed,
     without_host_code,
 )
+from accelviz.errors import KernelError
 from tests.compilers import needs_compiler
 
 OF_HOST = (
@@ -58,9 +60,8 @@ LEFT_OUT = (
     "static cublasHandle_t handle;",
     "TEST(a, b) { k<<<1, 32>>>(x); }",
     "float *filled(int n) { float *x = (float *)malloc(n); for (;;) { x[0] = rand(); } return x; }",
-    "#include <cublas_v2.h>",
+    "#include <cusparse.h>",
     '#include "helper_cuda.h"',
-    "#include <torch/extension.h>",
 )
 STAYS = (
     "__global__ void k() { child<<<1, 32>>>(); }",
@@ -81,6 +82,7 @@ def test_code_of_the_host_alone_is_left_out():
         assert text.count("\n") == source.count("\n") + 2
     for source in STAYS:
         assert without_host_code(source) == source
+    assert without_host_code("#include <cublas_v2.h>") == "#include <narrow_types.h>"
 
 
 def test_what_a_condition_chooses_is_whole_before_its_subscript():
@@ -171,3 +173,29 @@ def test_another_checkout_finds_what_this_one_compiled(monkeypatch, tmp_path):
             build.build(kernel)
     finally:
         build._host_digest.cache_clear()
+
+
+HEADER = """#pragma once
+#include <cublas_v2.h>
+inline float *filled(int n) { return (float *)malloc(n); }
+__device__ float neighbor(float x) {
+    extern __shared__ float s[];
+    s[threadIdx.x] = x;
+    __syncthreads();
+    return s[threadIdx.x ^ 1];
+}
+"""
+
+
+@needs_compiler
+def test_headers_beside_the_file_are_translated_too(tmp_path):
+    (tmp_path / "common.h").write_text(HEADER)
+    text = """#include "common.h"
+__global__ void k(const half *X, float *Y) { Y[threadIdx.x] = neighbor(X[threadIdx.x]); }
+"""
+    (tmp_path / "k.cu").write_text(text, encoding="utf-8-sig")
+    X, Y = np.arange(64, dtype=np.float16), np.zeros(64, np.float32)
+    accelviz.emulate(tmp_path / "k.cu", 1, 64, X, Y, shared_bytes=256)
+    np.testing.assert_array_equal(Y, np.arange(64) ^ 1)
+    with pytest.raises(KernelError, match=r"common\.h:6: out of bounds"):
+        accelviz.emulate(tmp_path / "k.cu", 1, 64, X, Y, shared_bytes=128)

@@ -165,13 +165,15 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     options = _options(compiler, checked, kernel.tracks_undefined, kernel.every_load)
     inputs = options, _OPTIMISED_BITCODE, kernel.folder, source, headers_hash
     digest = _digest(compiler, *inputs, *included)
-    name = re.sub(r"\W+", "_", kernel.entry)
+    name = re.sub(r"\W+", "_", kernel.entry)[:80]
     path = cache.folder() / f"{name}-{digest}.so"
     if cache.mark_used(path):
         return path
     with tempfile.TemporaryDirectory() as build_folder:
         written, compiled = Path(build_folder) / "kernel.cpp", Path(build_folder) / "kernel.o"
         written.write_text(source, "utf-8")
+        if kernel.folder:
+            _translate_headers(kernel.source, kernel.folder, Path(build_folder))
         header = _include_cuda_header(compiler, [*options, *_HEADERS])
         command = [*options, *folders, *header, written]
         if "-O0" in options:
@@ -185,6 +187,26 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
         _link(compiler, compiled, path, *origin)
     cache.make_room(cache.folder())
     return path
+
+
+def _translate_headers(source: str, folder: Path, into: Path) -> None:
+    """Translate the files of a folder that the kernel includes, and write them to another one."""
+    texts, names = [source], set[str]()
+    while texts:
+        for name in re.findall(r'^[^\S\n]*#[^\S\n]*include[^\S\n]*"([^"]+)"', texts.pop(), re.M):
+            path = folder / name
+            if (
+                name in names
+                or ".." in path.parts
+                or Path(name).is_absolute()
+                or not path.is_file()
+            ):
+                continue
+            names.add(name)
+            texts.append(path.read_text("utf-8-sig", "replace"))
+            target = into / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(f'#line 1 "{name}"\n{translated(texts[-1], name)}', "utf-8")
 
 
 def included_texts(folder: Path) -> list[str]:

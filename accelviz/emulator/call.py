@@ -327,7 +327,7 @@ def _read(source: str | Path) -> tuple[str, str, Path | None]:
     """Return (text, file name for messages, folder of headers)."""
     if isinstance(source, Path):
         try:
-            return source.read_text(encoding="utf-8"), source.name, source.parent.resolve()
+            return source.read_text(encoding="utf-8-sig"), source.name, source.parent.resolve()
         except OSError as error:
             problem = f"{source} cannot be read ({error.strerror})"
             raise ArgumentError("source", problem, "a .cu file") from error

@@ -45,7 +45,7 @@ _ON_HOST = re.compile(
     r"|\bthrust::|\b(?:s?rand|malloc|calloc|free|exit|fopen|fprintf|getenv|system|time)\s*\("
 )
 _OF_DEVICE = re.compile(r"\b__(?:device|global|constant|shared|managed)__")
-#: Headers that serve the host alone.
+#: Headers that serve the host alone, and those of them that include cuda_fp16.h and cuda_bf16.h.
 _HOST_HEADER = re.compile(
     r"^[^\S\n]*#[^\S\n]*include[^\S\n]*[<\"](?:helper_(?!math)\w+|exception|cuda_profiler_api"
     r"|(?:cublas|cusparse|cusolver|cufft|cudnn|nccl|nvml|nvToolsExt)\w*|curand|(?:torch|ATen|c10|"
@@ -352,7 +352,12 @@ def without_host_code(source: str) -> str:
             spans.append((begin, end))
     for begin, end in reversed(spans):
         source = source[:begin] + re.sub(r"[^\n]", " ", source[begin:end]) + source[end:]
-    return _HOST_HEADER.sub(lambda match: " " * len(match[0]), source)
+
+    def replaced(match: re.Match[str]) -> str:
+        has_types = re.search(r"cublas|cudnn|torch|ATen|c10", match[0])
+        return "#include <narrow_types.h>" if has_types else ""
+
+    return _HOST_HEADER.sub(replaced, source)
 
 
 @functools.lru_cache(maxsize=64)
