@@ -23,11 +23,14 @@ class Description:
     workers : WorkerLanes, optional
         Lanes of a block's workers. None if the workers are warps, or combined warps of as many
         lanes as `lanes` has.
+    text : str
+        What the strategy does with these settings, in one line; "" if `Strategy.summary` says it.
     """
 
     scheme: Scheme | None = None
     lanes: LaneColumns | None = None
     workers: WorkerLanes | None = None
+    text: str = ""
 
     def hardware(self, workers: int, n_cols: int) -> HardwareWarps:
         """Return the hardware warps of a block of `workers` workers."""

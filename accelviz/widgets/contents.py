@@ -6,6 +6,7 @@ Each function returns a dict for `pack`, whose fields `src/types.ts` declares.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,8 @@ from accelviz.widgets.pack import Differences
 
 #: Most nonzeros of a graph whose column indices the page includes, in about two bytes each.
 MAX_COLUMN_INDICES = 1_000_000
+#: Lines and columns of the picture of a larger graph's matrix.
+DENSITY_SIDE = 96
 
 
 def graph_content(graph: Graph, row: int = 0) -> dict[str, Any]:
@@ -38,7 +41,25 @@ def graph_content(graph: Graph, row: int = 0) -> dict[str, Any]:
         content["columns"] = Differences(graph.column_indices)
     else:
         content["row_columns"] = [{"row": row, "columns": row_columns(graph, row)}]
+        content["density"] = density(graph)
     return content
+
+
+def density(graph: Graph, side: int = DENSITY_SIDE) -> Any:
+    """Return where a matrix has nonzeros, as counts of its nonzeros on a coarse grid.
+
+    Returns
+    -------
+    array of uint8, shape (side * side,)
+        Line by line, the logarithm of the count in each cell, 0 for none and 255 for the most.
+    """
+    edges = -(-np.arange(side + 1) * graph.n_rows // side)
+    counts = np.zeros((side, side), dtype=np.int64)
+    for line, (first, last) in enumerate(itertools.pairwise(graph.row_pointers[edges])):
+        columns = graph.column_indices[first:last].astype(np.int64) * side // graph.n_cols
+        counts[line] = np.bincount(columns, minlength=side)
+    shades = np.log1p(counts) / max(np.log1p(counts.max(initial=0)), 1e-9)
+    return np.ceil(255 * shades).astype(np.uint8).ravel()
 
 
 def row_columns(graph: Graph, row: int) -> Any:

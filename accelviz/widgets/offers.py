@@ -79,11 +79,11 @@ def scheme_tables(
     Returns
     -------
     dict or None
-        "kind" of the scheme, a tree; "arguments" of the scheme, "lanes" and "workers" (empty if not
-        known) and "resolved", the parameters chosen by a rule that change any of these: trees by
-        name. A tree is a number, a word or None, or {"over": control, "each": trees}, with one tree
-        for each value of that control. The kind is `REFUSED` where the strategy refuses the
-        combination of values. None if the page cannot compute the strategy's scheme.
+        "kind" of the scheme, a tree; "arguments" of the scheme, "lanes", "workers" and "text" (empty
+        if not known) and "resolved", the parameters chosen by a rule that change any of these:
+        trees by name. A tree is a number, a word or None, or {"over": control, "each": trees}, with
+        one tree for each value of that control. The kind is `REFUSED` where the strategy refuses
+        the combination of values. None if the page cannot compute the strategy's scheme.
 
     Notes
     -----
@@ -121,7 +121,11 @@ def scheme_tables(
     def near_point_with(key: Key, point: Point, free: Sequence[int]) -> Point:
         """Return a point with this entry, moved along free axes; `point` if there is none."""
         # Entries are missing where the kind differs or values are refused; lanes anywhere.
-        moved = [axis for axis in free if key[0] in ("lanes", "workers") or axis in depends[_KIND]]
+        moved = [
+            axis
+            for axis in free
+            if key[0] in ("lanes", "workers", "text") or axis in depends[_KIND]
+        ]
         central = tuple(default[axis] if axis in free else i for axis, i in enumerate(point))
         for center in (point, central):
             for near in (center, *(near for axis in moved for near in points_along(axis, center))):
@@ -162,7 +166,13 @@ def scheme_tables(
     keys = dict.fromkeys(itertools.chain.from_iterable(described.values()))
     keys = {key: None for key in keys if key[0] != "resolved" or key[1] in matter}
     depends = {key: depends.get(key, set()) for key in keys}
-    tables: dict[str, Any] = {"arguments": {}, "lanes": {}, "workers": {}, "resolved": {}}
+    tables: dict[str, Any] = {
+        "arguments": {},
+        "lanes": {},
+        "workers": {},
+        "text": {},
+        "resolved": {},
+    }
     for key in keys:
         # Controls that change one entry together may change another only together.
         joined = depends[key].union(
@@ -197,6 +207,7 @@ def _description(
         "arguments": vars(description.scheme),
         "lanes": vars(description.lanes) if description.lanes else {},
         "workers": vars(description.workers) if description.workers else {},
+        "text": {"summary": description.text} if description.text else {},
         "resolved": {name: getattr(resolved, name) for name in rules},
     }
     entries = {(part, name): value for part in parts for name, value in parts[part].items()}

@@ -152,8 +152,8 @@ def test_a_question_is_locked_until_it_may_be_seen(opened):
     assert f"Best is {100 * values.min():.2f} %, at {best} (framed)" in text
     assert "Because of <this>." in text
     marks = page.locator("svg [data-say]")
-    assert marks.nth(values.argmin()).get_attribute("fill") == "#dfe318"
-    assert marks.nth(values.argmax()).get_attribute("fill") == "#440154"
+    assert marks.nth(values.argmin()).get_attribute("fill") == "#c6d6f6"
+    assert marks.nth(values.argmax()).get_attribute("fill") == "#743206"
     page.reload()
     assert "Because of <this>." in page.inner_text("body")
 

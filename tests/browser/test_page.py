@@ -687,7 +687,7 @@ def test_without_scripts_the_page_has_the_idle_shares(browser, tmp_path):
     page.close()
     share = accelviz.sweep("cora", "gnnadvisor").iloc[0].idle_share
     assert "cora, 2,708 rows, 10,556 nonzeros." in text
-    assert f"waiting: gnnadvisor: {share:.1%}, accel_gcn: " in text
+    assert f"idle: gnnadvisor: {share:.1%}, accel_gcn: " in text
 
 
 #: Stores the last image that the page decodes in `window.picture`, as the text of an SVG.

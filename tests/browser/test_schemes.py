@@ -271,6 +271,7 @@ def check_trees(strategy, graph, tables, values, offers):
         "arguments": vars(description.scheme),
         "lanes": vars(description.lanes) if description.lanes else {},
         "workers": vars(description.workers) if description.workers else {},
+        "text": {"summary": description.text} if description.text else {},
         "resolved": {name: resolved[name] for name in tables["resolved"]},
     }
     for part, numbers in expected.items():

@@ -159,6 +159,14 @@ class AccelGCN(Strategy):
         return Description(
             BlockLevel(warps, warp_nzs) if in_blocks else Runs(warps, warp_nzs, INT4_BYTES),
             LaneColumns(tile if settings.combined_warp else WARP_SIZE, 1, tile),
+            text=", ".join(
+                (
+                    "degree sorting, block-level partition"
+                    if in_blocks
+                    else "the caller's row order, warp-level partition",
+                    "combined warp" if settings.combined_warp else "warps that loop over columns",
+                )
+            ),
         )
 
     def metadata_records(self, plan: Plan, lines: int | Iterable[int]) -> list[MetadataRecord]:

@@ -11,13 +11,26 @@ const marksOf = (host: Element) => host.querySelectorAll<SVGElement>("[data-m]")
 const numbersOf = (mark: Element) => new Map(NAMES.filter((name) => mark.hasAttribute(name))
   .map((name) => [name, Number(mark.getAttribute(name))]));
 
+/** Marks on their way, and the attributes that they end at. */
+const running = new Map<SVGElement, Map<string, number>>();
+
+/** End the animations in `host` at once: a drawing may keep its marks. */
+function finish(host: Element) {
+  for (const [mark, ends] of running) {
+    if (mark.isConnected && !host.contains(mark)) continue;
+    for (const [name, to] of ends) mark.setAttribute(name, String(to));
+    running.delete(mark);
+  }
+}
+
 /** Record the positions of marks; the function returned animates them after the next drawing. */
 export function recordPositions(host: Element) {
   const now = performance.now(), isDragging = now - lastDrawing < 2 * TIME;
   lastDrawing = now;
-  if (isDragging || prefersNoMotion()) return () => {};
   const before = new Map<string, Map<string, number>>();
-  for (const mark of marksOf(host)) before.set(mark.dataset.m!, numbersOf(mark));
+  if (!isDragging && !prefersNoMotion())
+    for (const mark of marksOf(host)) before.set(mark.dataset.m!, numbersOf(mark));
+  finish(host);
   return () => before.size && animate(host, before);
 }
 
@@ -31,12 +44,16 @@ function animate(host: Element, before: Map<string, Map<string, number>>) {
     if (moved.length > MOST) return;
   }
   if (!moved.length) return;
+  for (const [mark, name, , to] of moved)
+    running.set(mark, (running.get(mark) ?? new Map<string, number>()).set(name, to));
   const start = performance.now();
   const frame = (now: number) => {
+    const left = moved.filter(([mark]) => running.has(mark) && mark.isConnected);
     const eased = 1 - (1 - Math.min(Math.max((now - start) / TIME, 0), 1)) ** 3;
-    for (const [mark, name, from, to] of moved)
+    for (const [mark, name, from, to] of left)
       mark.setAttribute(name, String(from + (to - from) * eased));
-    if (eased < 1 && moved.some(([mark]) => mark.isConnected)) requestAnimationFrame(frame);
+    if (left.length && eased < 1) requestAnimationFrame(frame);
+    else for (const [mark] of moved) running.delete(mark);
   };
   frame(start);
 }

@@ -6,6 +6,7 @@ import "./asking.css";
 import { unpackText } from "./pack";
 import { verdict, prediction, type PredictionData, parseNumber } from "./prediction";
 import { question, type QuestionData } from "./question";
+import { followTheme } from "./theme";
 import { stages, type StagesData } from "./stages";
 
 export { parseNumber, verdict };
@@ -39,6 +40,7 @@ export async function open(id: string) {
   const panel = Object.assign(document.createElement("div"),
     { className: "av-panel av-asked", tabIndex: -1 });
   document.getElementById(id)!.replaceChildren(panel);
+  followTheme(panel);
   const key = `accelviz ${data.key}`;
   if (data.kind === "prediction") prediction(panel, data, answersUnder(key));
   else if (data.kind === "question") question(panel, data, answersUnder(key));

@@ -19,7 +19,8 @@ export function openGraph(raw: RawGraph) {
     void sentColumns.set(row, Int32Array.from(columns));
   for (const part of raw.row_columns ?? []) addColumns(part.row, part.columns);
   return {
-    name, rows, cols, nnz: pointers[rows], largest, degrees, pointers, addColumns: addColumns,
+    name, rows, cols, nnz: pointers[rows], largest, degrees, pointers, addColumns,
+    density: raw.density ?? null,
     /** Distinct degrees, ascending, and the number of rows of each. */
     histogram: { degrees: distinct, rows: distinct.map((degree) => counts[degree]) },
     /** Rows sorted by degree: `order[position]` is a row, `position` the inverse. */

@@ -24,11 +24,9 @@ export function headline(scene: Scene, act: Act, panel: HTMLElement) {
     const copied = await navigator.clipboard?.writeText(text).then(() => true, () => false);
     act.say(copied ? `Copied: ${text}` : `Copy this: ${text}`, copied);
   };
-  return html`<div class="av-head"><div class="av-headline" aria-live="polite"><div
-    class="av-graph">${operation.name === "spmm" ? "" : `${operation.name} on `}<b>${
-      graph.name}</b>, ${number(graph.rows)} rows, ${number(graph.nnz)} nonzeros</div>
-    <div class="av-sides">${sideLine(a, 0, scene.before)}${b ? sideLine(b, 1, null)
-      : html`<div class="av-of-side">${markOf(1)} nothing to compare with</div>`}</div></div>
+  return html`<div class="av-head"><div class="av-graph">${
+    operation.name === "spmm" ? "" : `${operation.name} on `}<b>${
+    graph.name}</b>, ${number(graph.rows)} rows, ${number(graph.nnz)} nonzeros</div>
     <div class="av-buttons">${[
       button("undo", "Undo", "Undo the last change (Ctrl+Z)", act.undo,
         { disabled: !scene.canUndo }),
@@ -39,7 +37,9 @@ export function headline(scene: Scene, act: Act, panel: HTMLElement) {
         () => void savePng(panel, graph.name, headingOf(scene))),
       button("tour", "Tour", "A tour of the panel, one minute",
         () => tour(panel, act.show, scene.hasKernel || scene.tracedSettings !== null)),
-    ]}</div></div>`;
+    ]}</div></div><div class="av-headline" aria-live="polite">${sideLine(a, 0, scene.before)}${
+      b ? sideLine(b, 1, null)
+        : html`<div class="av-of-side">${markOf(1)} nothing to compare with</div>`}</div>`;
 }
 
 /** The controls. The strategy's parameters come last: their number varies. */
@@ -98,9 +98,9 @@ export function strategySummaries({ a, b, first, strategies }: Scene, panel: HTM
   for (const across of [2, 3, 4])
     panel.style.setProperty(`--av-spare-${across}`,
       `${controlsHeight(largestCount, across) - controlsHeight(count, across)}px`);
-  return html`<div class="av-descriptions">${[a, b?.strategy === a.strategy ? null : b].map(
+  return html`<div class="av-descriptions">${[a, b?.text === a.text ? null : b].map(
     (side, i) => side && html`<div><b>${SIDES[i]}</b> ${side.strategy}: ${
-      strategies.find(({ name }) => name === side.strategy)!.summary}.</div>`)}</div>`;
+      side.text}.</div>`)}</div>`;
 }
 
 /** Height in pixels of controls of 28 pixels with gaps of 4, `across` of them per line. */

@@ -1,11 +1,12 @@
 // The link between views: pointing at a mark in one view highlights the same thing in all views,
-// and shows a tooltip with a sentence about it. Elements with a title use the same tooltip.
+// and shows a tooltip with a sentence about it. Elements with a title use the same tooltip. In a
+// picture that has the keyboard's focus, arrow keys go from mark to mark and Enter presses it.
 
+import { clamp } from "./numbers";
 import type { Focus } from "./types";
 
 const GAP = 14; // pixels between tooltip and pointer or target
-const TALL = 200; // pixels; the tooltip may cover targets taller than this
-const LOW = 100; // pixels; the tooltip covers no part of a picture up to this height
+const TALL = 420; // pixels; the tooltip may cover targets and pictures taller than this
 
 /** Position of a tooltip: beside a point and, if given, not over the element `target`. */
 interface Point {
@@ -14,13 +15,14 @@ interface Point {
 
 export type Link = ReturnType<typeof makeLink>;
 type Highlighter = (focus: Focus | null) => void;
+type Resolver = (token: string, event: MouseEvent) => Focus | null;
 
 /** The vertical range that the tooltip must not cover: the target, and text or picture around. */
 function protectedRange(target: Element) {
   const answer = target.closest(".av-answer"), picture = (target as SVGElement).ownerSVGElement;
   const inline = !picture && getComputedStyle(target).display === "inline";
   const whole = inline ? target.parentElement!
-    : picture && picture.clientHeight <= LOW ? picture : target;
+    : picture && picture.clientHeight <= TALL ? picture : target;
   const boxes = (answer ? [...answer.children] : [whole]).map((box) => box.getBoundingClientRect());
   return {
     top: Math.min(...boxes.map((box) => box.top)),
@@ -31,6 +33,7 @@ function protectedRange(target: Element) {
 /** Make the link of a panel, a positioned element that contains all views. */
 export function makeLink(panel: HTMLElement) {
   const highlighters = new Set<Highlighter>();
+  const resolvers = new Map<HTMLElement, Resolver>();
   const tip = Object.assign(document.createElement("div"), { className: "av-tip", hidden: true });
   let currentFocus: Focus | null = null, titleFocus: Focus | null = null;
   panel.append(tip);
@@ -62,7 +65,8 @@ export function makeLink(panel: HTMLElement) {
 
   /** Follow the pointer over elements of `host` with `data-f="token"`; `resolve(token, event)`
    *  returns their focus. A token that ends with "@" depends on the pointer's position. */
-  function listen(host: HTMLElement, resolve: (token: string, event: MouseEvent) => Focus | null) {
+  function listen(host: HTMLElement, resolve: Resolver) {
+    resolvers.set(host, resolve);
     let token: string | null = null, focus: Focus | null = null;
     const leave = () => {
       if (focus && focus === currentFocus) show(null);
@@ -95,6 +99,56 @@ export function makeLink(panel: HTMLElement) {
     titleFocus = { sentence: target.dataset.say ?? "" };
     show(titleFocus, { x: point?.clientX ?? left, y: point?.clientY ?? bottom, target });
   }
+  // --- keys ----------------------------------------------------------------------------------
+  const marksOf = (picture: Element) => {
+    const seen = new Set<string>();
+    return [...picture.querySelectorAll<SVGElement>("[data-f], [data-say]")].filter((mark) => {
+      const { f, say } = mark.dataset, token = f || say || "";
+      const { width, height } = mark.getBoundingClientRect();
+      if (!token || token.endsWith("@") || !width && !height || seen.has(token)) return false;
+      seen.add(token);
+      return true;
+    });
+  };
+
+  function showMark(mark: SVGElement) {
+    panel.querySelector(".av-marked")?.classList.remove("av-marked");
+    mark.classList.add("av-marked");
+    const box = mark.getBoundingClientRect(), { f, say } = mark.dataset;
+    const at = { x: box.left + box.width / 2, y: box.top + box.height / 2, target: mark };
+    const host = [...resolvers.keys()].find((one) => one.contains(mark));
+    const event = new MouseEvent("click", { clientX: at.x, clientY: at.y });
+    const focus = f && host ? resolvers.get(host)!(f, event) : { sentence: say ?? "" };
+    tip.ariaLive = "polite";
+    show(focus, at);
+  }
+
+  function onKey(event: KeyboardEvent) {
+    const picture = event.target as Element;
+    if (!picture.matches?.("svg[tabindex]") || event.ctrlKey || event.metaKey || event.altKey)
+      return;
+    const marks = marksOf(picture), last = marks.length - 1;
+    const current = marks.findIndex((mark) => mark.classList.contains("av-marked"));
+    const steps: Record<string, number> = {
+      ArrowRight: current + 1, ArrowDown: current + 1, ArrowLeft: current - 1,
+      ArrowUp: current - 1, Home: 0, End: last, PageDown: current + 10, PageUp: current - 10,
+    };
+    if (event.key === "Enter" && current >= 0)
+      marks[current].dispatchEvent(new MouseEvent("click", { bubbles: true }));
+    else if (event.key in steps && last >= 0)
+      showMark(marks[clamp(steps[event.key], 0, last)]);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+  panel.addEventListener("keydown", onKey);
+  panel.addEventListener("focusout", ({ target }) => {
+    if (!(target as Element).matches?.("svg[tabindex]")) return;
+    panel.querySelector(".av-marked")?.classList.remove("av-marked");
+    tip.ariaLive = null;
+    show(null);
+  });
+
   const hideTitle = () => titleFocus && titleFocus === currentFocus && show(null);
   panel.addEventListener("pointerover", (event) => showTitle(event, event));
   panel.addEventListener("focusin", (event) =>

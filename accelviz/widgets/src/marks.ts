@@ -90,5 +90,8 @@ export function hatching(look = "av-hatch") {
 export function picture(width: number, height: number, inner: string, label: string) {
   const viewBox = `0 0 ${twoDigits(width)} ${twoDigits(height)}`;
   const over = mark("g", { "class": "av-over", "aria-hidden": "true" }, " ");
-  return mark("svg", { width, height, viewBox, "role": "img", "aria-label": label }, inner + over);
+  // A picture with marks that have something to say is in reach of the keys; see link.ts.
+  const tabindex = /data-(f|say)="/.test(inner) ? 0 : null;
+  return mark("svg", { width, height, viewBox, tabindex, "role": "img", "aria-label": label },
+    inner + over);
 }

@@ -8,6 +8,7 @@ import { unpackText } from "./pack";
 import { glossaryText } from "./share";
 import { keepVisible } from "./visibleCopy";
 import { makeStore, type Scene, type Store } from "./store";
+import { followTheme } from "./theme";
 import type { Bridge, Content } from "./types";
 import { degrees, loads, times } from "./views/charts";
 import { map } from "./views/map";
@@ -147,13 +148,15 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
     repaint();
   });
   widthObserver.observe(panel);
-  // CSS places sticky elements below the controls, and needs their height.
-  new ResizeObserver(() =>
-    panel.style.setProperty("--av-stuck", `${controlsBox.offsetHeight}px`)).observe(controlsBox);
-  // Canvases do not follow a change of theme: they are drawn again.
-  new MutationObserver(repaint)
-    .observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+  // CSS places sticky elements below headline and controls, and needs their heights.
+  const headlineBox = panel.querySelector<HTMLElement>(".av-headline")!;
+  const heights = new ResizeObserver(() => {
+    const head = headlineBox.offsetHeight;
+    panel.style.setProperty("--av-head", `${head}px`);
+    panel.style.setProperty("--av-stuck", `${head + controlsBox.offsetHeight}px`);
+  });
+  for (const box of [headlineBox, controlsBox]) heights.observe(box);
+  followTheme(panel, repaint); // canvases do not follow a change of theme: they are drawn again
   return { store: actions, repaint };
 }
 

@@ -5,20 +5,18 @@ import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import { mark, path, picture, mutedText } from "./marks";
 import { clamp, short } from "./numbers";
 
-// Colours from few to many nonzeros: parts of viridis, with increasing contrast to the background
-// of each theme.
+// Colours from few to many nonzeros: from blue over violet to orange in both themes, with rising
+// contrast to the background of each.
 export const LOADS = {
-  light: ["#dfe318", "#bade28", "#86d549", "#56c667", "#35b779", "#1f988b", "#277f8e", "#2e6e8e",
-    "#3b528b", "#453781", "#482173", "#440154"],
-  dark: ["#355f8d", "#2d708e", "#277f8e", "#218e8d", "#1e9d89", "#26ad81", "#3bbb75", "#5ac864",
-    "#81d34d", "#aadc32", "#d5e21a", "#fde725"],
+  light: ["#c6d6f6", "#b6bff0", "#b0a5e6", "#b28cd9", "#b573c8", "#b45cb3", "#b04a9a", "#a83f80",
+    "#9f3865", "#94344a", "#873230", "#743206"],
+  dark: ["#26427f", "#384a98", "#5050aa", "#6d55b6", "#8d5aba", "#ac60b4", "#c768a6", "#db7293",
+    "#e97f7d", "#f38e66", "#faa14f", "#ffb93d"],
 };
 
-export function themeOf(host: Element) {
-  const { colorScheme } = getComputedStyle(host);
-  if (colorScheme === "light" || colorScheme === "dark") return colorScheme;
-  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-}
+/** The theme of an element in a panel, which `followTheme` sets. */
+export const themeOf = (host: Element) =>
+  getComputedStyle(host).colorScheme === "dark" ? "dark" : "light";
 
 export type Axis = ReturnType<typeof axis>;
 

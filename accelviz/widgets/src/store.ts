@@ -99,7 +99,10 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
         : needsList ? "Python lists which of its warps does what; that takes a running kernel."
           : "Its warps work on tiles of the matrix together: none has nonzeros of its own.",
       label: labelOf(strategy, parameters, resolved),
-      description: describeSettings(strategy, parameters, resolved),
+      /** What it does, in one line. */
+      text: chosen?.text || strategy.summary,
+      description: describeSettings(strategy, chosen?.text || strategy.summary, parameters,
+        resolved),
       order: partition?.order ?? null,
       positionOf: partition?.positionOf ?? ((row: number) => row),
       scheme: chosen?.scheme ?? null,
@@ -115,17 +118,14 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     };
   }
 
-  /** Complete settings: the row's block or, `byBlock`, the first row of the block. */
-  function withRowAndBlock(settings: Settings, byBlock: boolean): Settings {
+  /** Complete settings: a block of the row or, if `isChosen`, any block. */
+  function withRowAndBlock(settings: Settings, isChosen: boolean): Settings {
     const { graph } = opened.get(settings.graph)!;
     const partition = sideOf(settings.first, settings.parameters, settings)?.partition;
     const row = clamp(settings.row, 0, Math.max(graph.rows - 1, 0));
     if (!partition?.blocks) return { ...settings, row, block: 0 };
     const block = clamp(settings.block, 0, partition.blocks - 1);
-    if (byBlock) {
-      const position = partition.runs(block)[0]?.position;
-      return { ...settings, block, row: partition.order?.[position] ?? position ?? row };
-    }
+    if (isChosen) return { ...settings, row, block };
     const [low, high] = graph.rows ? partition.blocksOf(partition.positionOf(row)) : [];
     return { ...settings, row, block: low === undefined ? block : clamp(block, low, high) };
   }
@@ -314,6 +314,7 @@ function lookUpScheme(
   const settings = valuesOf(scheme.arguments) as Arguments;
   return {
     scheme: kind, arguments: settings, resolved: valuesOf(scheme.resolved),
+    text: valueOf(scheme.text.summary) as string | null,
     reading: lanes.lanes ? lanes as unknown as Reading : null,
     workers: workers.spacing ? workers as unknown as WorkerLanes : null,
     key: JSON.stringify([graph, kind, settings]),
@@ -322,11 +323,12 @@ function lookUpScheme(
 
 /** A sentence on what a strategy does, and the values of all its parameters. */
 function describeSettings(
-  { name, summary }: Strategy, parameters: Values, resolved: Record<string, Value | undefined>,
+  { name }: Strategy, text: string, parameters: Values,
+  resolved: Record<string, Value | undefined>,
 ) {
   const values = Object.entries(parameters)
     .map(([parameter, value]) => `${parameter} ${valueOrRule(value, resolved[parameter])}`);
-  return `${name}: ${summary}.${values.length ? ` Set to ${values.join(", ")}.` : ""}`;
+  return `${name}: ${text}.${values.length ? ` Set to ${values.join(", ")}.` : ""}`;
 }
 
 /** A short name of a side: "accel_gcn 12 x 32", or the strategy and its changed parameters. */

@@ -19,7 +19,7 @@ export type Tree = Value | { over: string; each: Tree[] };
 /** A strategy's partition scheme for all values of its controls; see `offers.scheme_tables`. */
 interface SchemeTables {
   kind: Tree; arguments: Record<string, Tree>; lanes: Record<string, Tree>;
-  workers: Record<string, Tree>; resolved: Record<string, Tree>;
+  workers: Record<string, Tree>; text: Record<string, Tree>; resolved: Record<string, Tree>;
 }
 
 export interface Parameter {
@@ -44,7 +44,7 @@ interface RowColumns {
 
 export interface RawGraph {
   name: string; rows: number; cols: number; degrees: Numbers; columns?: Uint32Array;
-  row_columns?: RowColumns[];
+  row_columns?: RowColumns[]; density?: Uint8Array;
   times?: TimesTable;
 }
 

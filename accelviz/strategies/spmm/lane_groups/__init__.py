@@ -123,7 +123,13 @@ class LaneGroups(Strategy):
             blocks.scheme(tiles, settings.block_order == "place"),
             LaneColumns(lanes.lanes, lanes.vector, blocks.subwarp_floats),
             blocks.workers,
+            self._text(settings),
         )
+
+    def _text(self, settings: LaneGroupSettings) -> str:
+        staged = "nonzeros in shared memory, " * settings.stage
+        order = "graph" if settings.block_order == "place" else "degree"
+        return f"our own: subwarps, {staged}blocks in {order} order, no zeroing"
 
 
 def _plan(

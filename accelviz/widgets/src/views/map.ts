@@ -14,11 +14,12 @@ import { axis, LOADS, themeOf, ticksOf, widthOf } from "../plot";
 import type { Partition, Scene, Side } from "../types";
 import { sidesOf } from "./charts";
 
-const TALL = 192, LEFT = 64; // pixels: height of a map, and room to its left
+const HEIGHT = 192, LEFT = 64; // pixels: height of a map, whatever its warps; room to its left
 // Workers whose loads are computed between two looks at the clock.
 const STEP_SIZE = 12000;
 
 type Grid = ReturnType<typeof makeGrid>;
+type PointAt = Pick<MouseEvent, "target" | "clientX" | "clientY">;
 
 /** Cells of a map of the blocks between two shares of all blocks; computed step by step. */
 export function makeGrid(
@@ -128,7 +129,7 @@ export const map: View = (host, act) => {
         ([label, title, press]) =>
           button(`map ${label}`, label, title, press, { ariaLabel: title }))
       }</div><div>${sides.map(({ side, grid }, i) => sideMap(side, grid, i, width))}</div><p
-        class="av-note" ?hidden=${!known.length}>${done < 1
+        class="av-note av-map-legend" ?hidden=${!known.length}>${done < 1
           ? `Summing up the blocks: ${percent(done, 0)} …`
           : legend(most, colours, units.join(" or "))}</p>`, host);
       host.querySelectorAll("canvas").forEach((canvas, i) => known[i].paint(canvas, most, colours));
@@ -145,7 +146,7 @@ export const map: View = (host, act) => {
       return html`<div class="av-map"><div class="av-map-title">${title}</div><p
         class="av-note">${side.missingReason}</p></div>`;
     const { blocks } = partition, { lines: warps, first, last, columns } = grid;
-    const perCell = (last - first) / columns, height = clamp(warps * 16, 32, TALL);
+    const perCell = (last - first) / columns;
     const cell = perCell <= 1 ? "A cell is one of them."
       : `A cell is the same warp of up to ${count(Math.ceil(perCell), "block")}: above its most ` +
         `${hardware.unit}s, below their mean.`;
@@ -163,10 +164,12 @@ export const map: View = (host, act) => {
       cell}</div><div class="av-map-frame"
       style="margin-left: ${LEFT}px; width: ${across}px" data-first=${named(0)}
       data-last=${warps > 1 ? named(warps - 1) : ""}><canvas role="img" aria-label=${description}
-      style="width: ${across}px; height: ${height}px"
+      style="width: ${across}px; height: ${HEIGHT}px"
       @click=${(event: MouseEvent) => i === 0 && act.set({ block: cellAt(event, grid).block })}
       @pointermove=${(event: PointerEvent) => showTooltip(event, side, grid)}
-      @pointerleave=${() => act.link.show(null)}
+      @pointerleave=${() => act.link.show(null)} tabindex="0" data-lm-suppress-shortcuts="true"
+      @keydown=${(event: KeyboardEvent) => onKey(event, side, grid, i)}
+      @blur=${() => act.link.show(null)}
       @wheel=${(event: WheelEvent) => {
         if (!event.ctrlKey && !event.altKey) return; // the page scrolls
         event.preventDefault();
@@ -177,7 +180,7 @@ export const map: View = (host, act) => {
         unsafeHTML(axisOf(grid, across))}</div></div>`;
   }
 
-  function cellAt(event: MouseEvent, { first, last, columns, lines }: Grid) {
+  function cellAt(event: PointAt, { first, last, columns, lines }: Grid) {
     const area = (event.target as Element).getBoundingClientRect();
     const share = clamp((event.clientX - area.left) / area.width, 0, 0.999999);
     const line = Math.floor(((event.clientY - area.top) / area.height) * lines);
@@ -185,7 +188,32 @@ export const map: View = (host, act) => {
     return { column: Math.floor(share * columns), line: clamp(line, 0, lines - 1), share, block };
   }
 
-  function showTooltip(event: PointerEvent, { hardware }: Side, grid: Grid) {
+  const cursors = [{ column: 0, line: 0 }, { column: 0, line: 0 }]; // of the keys, in each map
+
+  /** Move from cell to cell by arrow keys; Enter chooses a block, plus and minus zoom. */
+  function onKey(event: KeyboardEvent, side: Side, grid: Grid, i: number) {
+    const { columns, lines, first, last } = grid, cursor = cursors[i];
+    const [across, down] = ({ ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1],
+      ArrowDown: [0, 1], PageUp: [-50, 0], PageDown: [50, 0], Home: [-columns, 0],
+      End: [columns, 0] } as Record<string, number[]>)[event.key] ?? [0, 0];
+    const share = (cursor.column + 0.5) / columns;
+    if (event.key === "Enter" && i === 0)
+      act.set({ block: first + Math.floor(share * (last - first)) });
+    else if (event.key === "+" || event.key === "-")
+      zoom(event.key === "+" ? 0.5 : 2, from + share * (to - from));
+    else if (!across && !down) return;
+    cursor.column = clamp(cursor.column + across, 0, columns - 1);
+    cursor.line = clamp(cursor.line + down, 0, lines - 1);
+    event.preventDefault();
+    event.stopPropagation();
+    const box = (event.target as Element).getBoundingClientRect();
+    showTooltip({
+      target: event.target, clientX: box.left + ((cursor.column + 0.5) / columns) * box.width,
+      clientY: box.top + ((cursor.line + 0.5) / lines) * box.height,
+    }, side, grid);
+  }
+
+  function showTooltip(event: PointAt, { hardware }: Side, grid: Grid) {
     const { first, last, columns } = grid, { unit } = hardware!;
     const { column, line, block } = cellAt(event, grid), areMerged = last - first > columns;
     const blockAt = (edge: number) => first + Math.ceil((edge * (last - first)) / columns);
@@ -194,7 +222,8 @@ export const map: View = (host, act) => {
     const sentence = `${several ? span("Block", begin, end) : `Block ${number(block)}`}, ` +
       `warp ${line}: ${several ? `${rounded(grid.mean(column, line), 1)} ${unit}s on average, ` +
       `${number(most)} at most` : count(most, unit)}.`;
-    act.link.show({ sentence }, { x: event.clientX, y: event.clientY });
+    act.link.show({ sentence }, { x: event.clientX, y: event.clientY,
+      target: event.target as Element });
   }
 
   return draw;

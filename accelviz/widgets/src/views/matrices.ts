@@ -17,6 +17,21 @@ const GAP = 34, TOP = 40; // pixels: gap between matrices, and room above them
 
 const dotPaths = makeCache<string>(4);
 
+/** Squares of the matrix of a large graph, the darker the more nonzeros; empty if not known. */
+function densitySquares({ density }: Graph, side: number) {
+  const across = Math.sqrt(density?.length ?? 0), cell = side / across, levels = 5;
+  const paths = Array.from({ length: levels }, () => "");
+  density?.forEach((shade, i) => {
+    if (!shade) return;
+    const x = (i % across) * cell, y = Math.floor(i / across) * cell;
+    paths[Math.min(Math.floor((shade / 256) * levels), levels - 1)] +=
+      `M${x.toFixed(1)} ${y.toFixed(1)}h${cell.toFixed(2)}v${cell.toFixed(2)}h${
+        (-cell).toFixed(2)}z`;
+  });
+  return paths.map((d, level) =>
+    mark("path", { d, class: "av-density", opacity: ((level + 1) / levels) * 0.8 })).join("");
+}
+
 /** A path with a dot per nonzero, in sampled rows; empty if column indices are not known. */
 function nonzeroDots(graph: Graph, side: number) {
   const lines = Math.min(graph.rows, side);
@@ -80,8 +95,9 @@ export function equationPicture(row: FollowedRow, width: number): Picture {
     matrix(X, narrow, reads, size(inputRows, nCols)),
     matrix(Y, narrow, writes, size(outputRows, outputColumns)),
     sign(U, product ? "×" : "→"), sign(Y, product ? "=" : "→"),
-    path(dotPaths(`${graph.name} ${side}`, () => nonzeroDots(graph, side)),
-      { class: "av-dots", transform: `translate(${A} ${TOP})` }),
+    mark("g", { class: "av-dots", transform: `translate(${A} ${TOP})` },
+      dotPaths(`${graph.name} ${side}`, () => graph.density ? densitySquares(graph, side)
+        : path(nonzeroDots(graph, side), {}))),
   ];
   if (beside) {
     parts.push(sign(X, "·"));

@@ -127,6 +127,14 @@ export const product: View = (host, act) => {
     const { work, blocks: [first, last], row: index } = row;
     if (!work) return "";
     if (first === undefined) return "This block is shown as an example.";
+    const run = work.runs.find(({ count }) => count);
+    if (run && (work.block < first || work.block > last))
+      return html`It has nothing of row ${number(index)}. <span class="av-blocks"><button
+        type="button" data-lm-suppress-shortcuts="true" data-control="follow"
+        @click=${() => act.follow(rowAt(row, run.position))}>Follow its row ${
+          number(rowAt(row, run.position))}</button> <button type="button"
+        data-lm-suppress-shortcuts="true" data-control="back"
+        @click=${() => act.set({ block: first })}>Back to block ${number(first)}</button></span>`;
     if (first === last && first === work.block) return "";
     const middle = clamp(work.block, first, last);
     const near = [-2, -1, 0, 1, 2].map((step) => clamp(middle + step, first, last));

@@ -1,0 +1,225 @@
+"""What a reader does to a saved page: scroll, press keys, drag, save pictures, change the theme."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import accelviz
+from accelviz.widgets import explore
+
+from .lab import FRAME
+
+#: Returns the geometry of all marks that can glide, by name.
+GEOMETRY = """() => Object.fromEntries([...document.querySelectorAll("[data-m]")].map((mark) =>
+  [mark.dataset.m, ["x", "y", "width", "height", "x1", "y1", "x2", "y2"].map((name) =>
+    Math.round(10 * Number(mark.getAttribute(name) ?? 0)))]))"""
+WIDTHS = (424, 848, 1180, 1440)
+
+
+def type_into(page, field, value):
+    box = page.get_by_label(f"{field}, as a number", exact=True)
+    box.fill(str(value))
+    box.press("Enter")
+
+
+def test_a_glide_that_is_redrawn_half_way_ends_where_it_should(browser, tmp_path):
+    path = explore("cora").save(tmp_path / "page.html", trace=False)
+    ends = []
+    for motion in ("no-preference", "reduce"):
+        page = browser.new_page(viewport={"width": 1180, "height": 2200}, reduced_motion=motion)
+        page.goto(path.as_uri())
+        page.wait_for_selector("[data-drawn]")
+        page.wait_for_timeout(600)  # so that the next drawing glides
+        for field, value in (("follow row", 1776), ("columns", 128), ("follow row", 1358)):
+            type_into(page, field, value)
+            page.wait_for_timeout(30)
+        page.locator(".av-panel").focus()
+        for _ in range(2):
+            page.keyboard.press("Control+z")
+            page.wait_for_timeout(60)
+        page.wait_for_function("() => !document.querySelector('[data-later]')")
+        page.wait_for_timeout(700)
+        ends.append(page.evaluate(GEOMETRY))
+        page.close()
+    assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_time_and_idle_share_stay_in_sight_and_nothing_is_cut_off(saved, width, scheme):
+    view = saved(
+        explore("cora", second="gnnadvisor"),
+        viewport={"width": width, "height": 800},
+        color_scheme=scheme,
+    )
+    for group in ("One row", "Every warp", "Numbers"):
+        view.tab(group)
+        for y in (0, 300, 900, 5000):
+            view.page.evaluate(f"() => window.scrollTo(0, {y})")
+            view.page.evaluate(FRAME)
+            box = view.page.locator(".av-of-side").first.bounding_box()
+            assert -1 <= box["y"] < 800, (group, y)
+            seen = view.page.evaluate(
+                "([x, y]) => Boolean(document.elementFromPoint(x, y).closest('.av-of-side'))",
+                [box["x"] + 10, box["y"] + 8],
+            )
+            assert seen, (group, y)
+        wide = "() => document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+        assert view.page.evaluate(wide), group
+    theme = view.page.evaluate("() => document.querySelector('.av-panel').style.colorScheme")
+    assert theme == scheme
+
+
+@pytest.mark.parametrize(("background", "theme"), [("#1e1e1e", "dark"), ("#ffffff", "light")])
+def test_the_theme_is_that_of_the_page_s_background(saved, background, theme):
+    """VS Code and Colab colour the page, whatever the browser prefers."""
+    scheme = {"dark": "light", "light": "dark"}[theme]
+    view = saved(explore("cora"), color_scheme=scheme)
+    panel = view.page.locator(".av-panel")
+    view.page.evaluate(f"() => document.body.style.background = '{background}'")
+    view.page.evaluate(FRAME)
+    view.page.evaluate(FRAME)
+    assert panel.evaluate("panel => panel.style.colorScheme") == theme
+    colour = panel.evaluate("panel => getComputedStyle(panel).backgroundColor")
+    assert (max(map(int, colour[4:-1].split(","))) < 128) == (theme == "dark")
+
+
+def test_colours_of_few_and_many_are_the_same_in_both_themes(saved):
+    for scheme in ("light", "dark"):
+        view = saved(explore("cora"), color_scheme=scheme)
+        view.tab("Every warp")
+        swatches = view.page.locator(".av-map-legend .av-pair .av-swatch").evaluate_all(
+            "all => all.map((one) => getComputedStyle(one).backgroundColor)"
+        )
+        few, *_, many = (list(map(int, colour[4:-1].split(","))) for colour in swatches)
+        assert few[2] > few[0]  # blue
+        assert many[0] > many[2]  # orange
+
+
+def test_every_mark_is_in_reach_of_the_keys(saved):
+    view = saved(explore("cora", row=100))
+    page = view.page
+    for name in ("block", "told", "read", "order", "neighbors", "equation"):
+        picture = page.locator(f".av-of-{name} svg[tabindex='0']").first
+        picture.focus()
+        sentences = set()
+        for key in ("ArrowRight", "ArrowRight", "End", "Home"):
+            page.keyboard.press(key)
+            assert page.locator(".av-tip").is_visible(), (name, key)
+            sentences.add(view.text(".av-tip"))
+        assert len(sentences) >= 2, name
+    # Enter presses a mark: a run of another row in the block is followed.
+    page.locator(".av-of-block svg").focus()
+    for _ in range(40):
+        page.keyboard.press("ArrowRight")
+        if "Click to follow that row" in view.text(".av-tip"):
+            break
+    page.keyboard.press("Enter")
+    page.evaluate(FRAME)
+    assert page.get_by_label("follow row, as a number").input_value() != "100"
+
+
+def test_a_block_chosen_on_the_map_does_not_change_the_followed_row(saved):
+    view = saved(explore("cora", row=1358))
+    view.tab("Every warp")
+    view.page.locator("[data-filled=true]").wait_for()
+    canvas = view.page.locator(".av-map canvas").first
+    canvas.click(position={"x": 40, "y": 60})
+    view.page.evaluate(FRAME)
+    row = view.page.get_by_label("follow row, as a number")
+    assert row.input_value() == "1358"
+    block = view.page.get_by_label("block, as a number").input_value()
+    assert block != "251"
+    view.tab("One row")
+    assert f"Block {block}: " in view.text(".av-fig-block .av-name")
+    assert "It has nothing of row 1,358." in view.text(".av-fig-block")
+    view.page.locator("[data-control=back]").click()
+    view.page.evaluate(FRAME)
+    assert "Block 251: " in view.text(".av-fig-block .av-name")
+    # By keys: cells have tooltips, and Enter chooses a block.
+    view.tab("Every warp")
+    canvas.focus()
+    for key in ("Home", "ArrowRight", "ArrowDown"):
+        view.page.keyboard.press(key)
+    assert "warp 1: " in view.text(".av-tip")
+    view.page.keyboard.press("Enter")
+    view.page.evaluate(FRAME)
+    assert row.input_value() == "1358"
+    assert view.page.get_by_label("block, as a number").input_value() in ("0", "1")
+
+
+def test_the_map_keeps_its_place_while_the_setting_changes(saved):
+    view = saved(explore("cora", second="gnnadvisor"))
+    view.tab("Every warp")
+    tops = set()
+    for warps in (12, 4, 32, 1):
+        view.type("max_block_warps", warps)
+        view.page.locator("[data-filled=true]").wait_for()
+        tops.add(round(view.page.locator("[data-view=loads]").bounding_box()["y"]))
+    assert len(tops) == 1
+
+
+def test_a_tooltip_covers_no_mark_of_its_picture(saved):
+    view = saved(explore("cora", row=100), viewport={"width": 1180, "height": 1000})
+    picture = view.page.locator(".av-of-block svg")
+    picture.scroll_into_view_if_needed()
+    view.page.locator(".av-of-block rect.av-rest").first.hover()
+    tip, box = (one.bounding_box() for one in (view.page.locator(".av-tip"), picture))
+    assert tip["y"] >= box["y"] + box["height"] or tip["y"] + tip["height"] <= box["y"]
+
+
+def test_the_description_is_that_of_the_setting(saved):
+    view = saved(explore("cora", second=None, partition="warp"))
+    assert "the caller's row order, warp-level partition" in view.text(".av-descriptions")
+    view.choose("combined_warp", "false")
+    assert "warps that loop over columns" in view.text(".av-descriptions")
+    assert "degree sorting" not in view.text(".av-descriptions")
+
+
+def test_the_matrix_of_a_large_graph_is_drawn(saved):
+    matrix = scipy.sparse.random_array((1500, 1500), density=0.5, rng=0, format="csr")
+    matrix = scipy.sparse.block_diag([matrix, matrix * 0], format="csr")
+    matrix.eliminate_zeros()
+    graph = accelviz.load_graph(matrix, name="large")
+    assert graph.nnz > 1_000_000
+    view = saved(explore(graph))
+    squares = view.page.locator(".av-of-equation path.av-density").evaluate_all(
+        "all => all.map((one) => one.getAttribute('d').split('M').length - 1)"
+    )
+    assert sum(squares) == 48 * 48  # a quarter of 96 x 96: the lower right of the matrix is empty
+
+
+def test_large_times_have_no_decimals(saved):
+    view = saved(explore("cora", "row_thread", second=None))
+    assert ": 543 µs recorded" in view.text(".av-headline")
+
+
+def test_the_numbers_of_a_view_are_python_s(saved):
+    """Ten displayed numbers of the block, the map and the table."""
+    plan = accelviz.plan("cora", "accel_gcn", 64)
+    view = saved(explore("cora", second=None, row=100))
+    block = int(view.page.get_by_label("block, as a number").input_value())
+    steps = plan.hardware.steps_of_nonzeros(
+        plan.hardware.of_workload(plan.workload(block, block + 1))
+    )[0]
+    bars = view.page.locator(".av-of-block .av-waits").evaluate_all(
+        "all => all.map((bar) => Number(bar.getAttribute('width')))"
+    )
+    scale = float(np.ptp(bars)) / max(np.ptp(steps), 1)
+    if scale:
+        assert np.round(np.array(bars) / scale).tolist() == (steps.max() - steps).tolist()
+    statistics = plan.statistics
+    view.tab("Numbers")
+    expected = {
+        "idle_share": f"{statistics.idle_share:.2%}",
+        "idle_warps": f"{statistics.idle_warps:.2%}",
+        "imbalance": f"{statistics.imbalance:.2f}",
+        **{
+            name: f"{getattr(statistics, name):,}"
+            for name in ("longest", "warps", "busy_warps", "largest", "blocks", "metadata_bytes")
+        },
+        "mean": f"{statistics.mean:.2f}",
+    }
+    for name, text in expected.items():
+        cell = view.page.locator(f"[data-statistic={name}] td").first
+        assert cell.inner_text() == text, name
