@@ -174,7 +174,7 @@ def speedup_ranges(
     look |= {"columnspacing": 1.2, "handletextpad": 0.2, "fontsize": 9}
     ax.legend(handles=handles, ncols=len(handles), **look, **_LEGEND_ABOVE)
     title = _verdict(means, baseline_name)
-    draw.write_heading(ax, draw.wrap(title, 1.45, 12), 12, pad=42)
+    draw.write_heading(ax, draw.wrap(title, 1.7, 12), 12, pad=42)
     alt = f"Speedups over {baseline_name} of {len(graphs)} graphs by column count. {title}."
     return draw.finish(ax, alt)
 

@@ -79,7 +79,7 @@ def scheme_tables(
     Returns
     -------
     dict or None
-        "kind" of the scheme, a tree; "arguments" of the scheme, "lanes", "workers" and "text" (empty
+        "kind" of the scheme, a tree; "arguments" of the scheme; "lanes", "workers", "text" (empty
         if not known) and "resolved", the parameters chosen by a rule that change any of these:
         trees by name. A tree is a number, a word or None, or {"over": control, "each": trees}, with
         one tree for each value of that control. The kind is `REFUSED` where the strategy refuses

@@ -5,8 +5,10 @@ import subprocess
 import sys
 from itertools import pairwise
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 import accelviz
 from accelviz import plots
@@ -176,3 +178,39 @@ def test_a_plan_or_a_graph_is_enough_for_a_picture():
         assert alts[0] == alts[1]
     with pytest.raises(accelviz.errors.ArgumentError):
         plots.degree_histogram(histogram.degrees)
+
+
+def cut_off(figure):
+    """Return the texts of a figure that do not lie inside of it."""
+    figure.canvas.draw()
+    width, height = figure.canvas.get_width_height()
+    texts = []
+    ticks = [
+        label
+        for ax in figure.axes
+        for axis in (ax.xaxis, ax.yaxis)
+        for label in axis.get_ticklabels("both")
+    ]  # matplotlib hides those outside of the limits
+    for text in figure.findobj(Text):
+        if text.get_text().strip() and text.get_visible() and text not in ticks:
+            box = text.get_window_extent()
+            if min(box.x0, box.y0) < -1 or box.x1 > width + 1 or box.y1 > height + 1:
+                texts.append(text.get_text())
+    return texts
+
+
+def test_no_text_is_cut_off():
+    table = accelviz.measure.records.recorded("strategies-h200")
+    cases = ("cusparse algorithm=fastest preprocess=True", "accel_gcn combined_warp=True")
+    swept = accelviz.sweep("cora", max_block_warps=range(1, 33), max_warp_nzs=[8, 32, 128])
+    plan = accelviz.plan("pubmed", "accel_gcn", 64)
+    for ax in (
+        plots.speedup_ranges(table, cases[0], f"{cases[1]} partition=block"),
+        plots.sweep_lines(swept),
+        plots.sweep_heatmap(swept),
+        plots.warp_loads({"a strategy with a long name, of whom nobody knows why": plan})[0],
+        plots.load_maps({"another one with a name that is as long as that": plan})[0],
+        plots.block_assignment(accelviz.plan("cora", "gnnadvisor")),
+    ):
+        assert cut_off(ax.figure) == []
+        plt.close(ax.figure)
