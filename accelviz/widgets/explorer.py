@@ -51,6 +51,7 @@ QUICK_TRACE = 400_000
 SETTINGS = {
     **{name: name for name in ("graph", "first", "second", "row", "block", "pinned")},
     "n_cols": "nCols",
+    "degree_sorted": "sorted",
 }
 
 
@@ -99,6 +100,7 @@ class Explorer:
             "block": 0,
             "parameters": {},
             "pinned": pinned,
+            "sorted": False,
         }
         self._change(settings)
         self._connection: Any = None
@@ -123,7 +125,8 @@ class Explorer:
         Parameters
         ----------
         **settings
-            `graph`, `first`, `second` (None for no comparison), `n_cols`, `row`, `block`, `pinned`
+            `graph`, `first`, `second` (None for no comparison), `n_cols`, `row`, `block`,
+            `degree_sorted` (True for rows that are sorted by degree beforehand), `pinned`
             (parameters of the second strategy), and parameters of the first strategy.
 
         Raises
@@ -183,6 +186,10 @@ class Explorer:
         return sides
 
     def _checked(self, name: str, value: Any) -> Any:
+        if name == "degree_sorted":
+            if not isinstance(value, bool | np.bool_):
+                raise ArgumentError(name, f"got {value!r}", "True or False")
+            return bool(value)
         if name == "pinned":
             if not isinstance(value, Mapping):
                 raise ArgumentError(name, f"got {value!r}", "a dict of the second's parameters")

@@ -79,7 +79,7 @@ explorer.trace = after(traced, explorer.trace)
     panel.control("graph").select_option("citeseer")
     progress.get_by_text(re.compile(r"Opening citeseer: \d s\.")).wait_for()
     notebook.run(2)  # the kernel runs cells meanwhile
-    panel.box.locator(".av-headline", has_text="citeseer").wait_for()
+    panel.box.locator(".av-graph", has_text="citeseer").wait_for()
     panel.show("play")
     trace = panel.box.get_by_role("button", name="Trace")
     trace.click()
@@ -179,9 +179,9 @@ def test_it_works_in_a_notebook_with_a_kernel_and_without(notebook):
     assert download.value.path().read_bytes().startswith(b"\x89PNG")
     # The kernel loads another graph.
     panel.control("graph").select_option("citeseer")
-    panel.box.locator(".av-headline", has_text="citeseer").wait_for()
+    panel.box.locator(".av-graph", has_text="citeseer").wait_for()
     panel.control("graph").select_option("cora")
-    panel.box.locator(".av-headline", has_text="cora").wait_for()
+    panel.box.locator(".av-graph", has_text="cora").wait_for()
     assert_no_complaints(panel)
     # The saved notebook contains the page and its last settings.
     notebook.wait(

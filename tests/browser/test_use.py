@@ -5,8 +5,14 @@ import pytest
 import scipy.sparse
 
 import accelviz
+from accelviz.analysis.balance import block_idle_shares
+from accelviz.analysis.lanes import sector_runs
+from accelviz.analysis.lookup import find_row
+from accelviz.measure.prediction import recorded_times
 from accelviz.widgets import explore
+from accelviz.widgets.pack import pack_text
 
+from ..compilers import needs_compiler
 from .lab import FRAME
 
 #: Returns the geometry of all marks that can glide, by name.
@@ -223,3 +229,130 @@ def test_the_numbers_of_a_view_are_python_s(saved):
     for name, text in expected.items():
         cell = view.page.locator(f"[data-statistic={name}] td").first
         assert cell.inner_text() == text, name
+
+
+def test_blocks_are_ranked_by_their_idle_share(saved):
+    plan = accelviz.plan("cora", "accel_gcn", 64)
+    shares = block_idle_shares(plan)
+    ranking = np.argsort(-shares, kind="stable")
+    view = saved(explore("cora", second="gnnadvisor", row=100))
+    view.tab("Every warp")
+    view.page.locator("[data-filled=true]").wait_for()
+    for i, control in enumerate(("worst", "next worst", "next worst")):
+        view.page.locator(f"[data-control='{control}']").click()
+        view.page.evaluate(FRAME)
+        block = ranking[i]
+        place = "idles most" if not i else f"has place {i + 1} of {len(shares)}"
+        expected = f"Block {block} {place}: {100 * shares[block]:.1f} % of its warps' time."
+        assert expected in view.text(".av-worst")
+        assert view.page.get_by_label("block, as a number").input_value() == str(block)
+    # The share is in reach of pointer and keys.
+    strip = view.page.locator("canvas.av-shares").first
+    strip.focus()
+    view.page.keyboard.press("End")
+    assert (
+        view.text(".av-tip") == f"Block 251: {100 * shares[251]:.1f} % of its warps' time is idle."
+    )
+    box = strip.bounding_box()
+    view.page.mouse.move(box["x"] + (100.5 / 252) * box["width"], box["y"] + 8)
+    assert view.text(".av-tip").startswith(f"Block 100: {100 * shares[100]:.1f} % ")
+    second = accelviz.plan("cora", "gnnadvisor", 64)
+    worst = int(np.argmax(block_idle_shares(second)))
+    assert f"Block {worst} idles most" in view.page.locator(".av-worst").nth(1).inner_text()
+
+
+def test_the_same_row_stands_beside_in_the_second_strategy(saved):
+    view = saved(explore("cora", second="gnnadvisor", row=100))
+    plan = accelviz.plan("cora", "gnnadvisor", 64)
+    (block,) = find_row(plan, 100).blocks
+    share = block_idle_shares(plan)[block]
+    title = view.text(".av-fig-beside .av-name")
+    assert f"gnnadvisor, block {block}: the same row there ({100 * share:.1f} % idle)" in title
+    steps = plan.hardware.steps_of_nonzeros(
+        plan.hardware.of_workload(plan.workload(block, block + 1))
+    )[0]
+    assert view.page.locator(".av-of-beside [data-m^='second h']").count() == len(steps)
+    view.page.locator(".av-of-beside [data-f^='second warp']").first.hover()
+    assert f"Warp 0 of block {block}." in view.text(".av-tip")
+    view.choose("second", "")
+    assert view.page.locator(".av-fig-beside").is_hidden()
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("name", "n_cols"), [("accel_gcn", 64), ("accel_gcn", 40), ("gnnadvisor", 64), ("ge_spmm", 33)]
+)
+def test_the_sectors_of_a_warp_are_those_of_a_trace(bundle, name, n_cols):
+    graph = accelviz.load_graph("cora")
+    explorer = explore("cora", name, second=None, n_cols=n_cols, row=1358)
+    plan = accelviz.plan(graph, name, n_cols)
+    block = find_row(plan, 1358).blocks[0]
+    traced = accelviz.trace(plan, np.ones((graph.shape[1], n_cols), np.float32), block=block)
+    reads = sector_runs(traced[(traced["array"] == "X").to_numpy(bool)])
+    expected = reads.groupby("warp")["begins"].sum()
+    counted = bundle.evaluate(
+        """async ({ text, block, warps }) => {
+          const { followedRow, makeStore, sectorsOfWarp, unpackText } = accelvizPage;
+          const store = makeStore(await unpackText(text));
+          store.set({ row: 1358, block });
+          const row = followedRow(store.scene());
+          return Array.from({ length: warps }, (_, warp) => sectorsOfWarp(row, warp));
+        }""",
+        {
+            "text": pack_text(explorer.content()),
+            "block": int(block),
+            "warps": plan.launch.warps_per_block,
+        },
+    )
+    assert counted == [int(expected.get(warp, 0)) for warp in range(len(counted))]
+
+
+def test_a_switch_isolates_degree_sorting(saved):
+    graph = accelviz.load_graph("cora")
+    ordered = accelviz.degree_sort(graph).apply_to_graph(graph)
+    expected = accelviz.plan(ordered, "graphblast", 64).statistics
+    view = saved(explore("cora", "graphblast", second=None, row=1358))
+    view.page.locator("[data-control=pin]").click()
+    view.choose("sorted", "yes")
+    lines = view.page.locator(".av-of-side").all_inner_texts()
+    natural = accelviz.plan(graph, "graphblast", 64).statistics
+    for line, statistics in zip(lines, (expected, natural), strict=True):
+        assert f"{100 * statistics.idle_share:.1f} % of warp time idle" in line
+    assert "no time recorded" in lines[0]
+    # The row has moved to the end, and its block is that of its place.
+    assert "place 2,707 in the order" in view.text(".av-way-line")
+    assert f"block {(graph.n_rows - 1) // 4}" in view.text(".av-way-line")
+    view.tab("Numbers")
+    cell = view.page.locator("[data-statistic=idle_share] td").first
+    assert cell.inner_text() == f"{expected.idle_share:.2%}"
+    view.choose("first", "accel_gcn")
+    assert view.page.locator("[data-control=sorted]").inner_text() == (
+        "by degree, as the strategy does"
+    )
+
+
+def test_the_fastest_recorded_setting_is_one_press_away(saved):
+    times = recorded_times(accelviz.load_graph("pubmed")).query("columns == 64")
+    known = times[times["strategy"].isin(accelviz.strategies())]
+    fastest = known.loc[known["median_us"].idxmin()]
+    view = saved(explore("pubmed", second=None))
+    view.tab("Numbers")
+    text = view.text("[data-view=recorded] p")
+    assert f"Fastest recorded here, with 64 columns: {fastest['strategy']}" in text
+    assert f", {fastest['median_us']:.1f} µs" in text
+    # A cell of the heat map sets both parameters.
+    first = known[known["strategy"] == "accel_gcn"]
+    one_run = first[first["run"] == first["run"].iloc[0]]
+    cells = view.page.locator(".av-heat [data-cell]")
+    assert cells.count() == len(one_run)
+    best = one_run.loc[one_run["median_us"].idxmin()]
+    marked = view.page.locator(".av-heat .av-best-cell").first.get_attribute("data-say")
+    assert f": {best['median_us']:.1f}".removesuffix(".0") + " µs, the fastest of these" in marked
+    view.page.locator(".av-heat .av-best-cell").first.click()
+    view.page.evaluate(FRAME)
+    for name in ("max_block_warps", "max_warp_nzs"):
+        field = view.page.get_by_label(f"{name}, as a number")
+        assert field.input_value() == best["setting"][name]
+    view.page.locator("[data-control=fastest]").click()
+    view.page.evaluate(FRAME)
+    assert f"{fastest['strategy']}: {fastest['median_us']:.1f} µs" in view.text(".av-headline")

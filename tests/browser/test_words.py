@@ -24,7 +24,9 @@ def test_tooltips_name_threads_columns_and_places(saved):
     assert view.text(".av-tip").startswith(
         "Thread 42 of the combined warp (2 warps of 32) has column 42 of Y"
     )
-    view.page.locator("rect[data-f='field:1:0']").hover(force=True)
+    field = view.page.locator("rect[data-f='field:1:0']")
+    field.evaluate("field => field.scrollIntoView({ block: 'center' })")
+    field.hover(force=True)
     assert "Place: position of the row in the order" in view.text(".av-tip")
     view.page.locator(".av-of-order rect[data-say]").nth(1).hover(position={"x": 9, "y": 2})
     assert view.text(".av-tip").startswith("Degrees again, with the rows in their places.")

@@ -181,20 +181,22 @@ def test_a_plan_or_a_graph_is_enough_for_a_picture():
 
 
 def cut_off(figure):
-    """Return the texts of a figure that do not lie inside of it."""
+    """Return titles, axis labels and annotations of a figure that do not lie inside of it."""
     figure.canvas.draw()
     width, height = figure.canvas.get_width_height()
     texts = []
-    ticks = [
-        label
-        for ax in figure.axes
-        for axis in (ax.xaxis, ax.yaxis)
-        for label in axis.get_ticklabels("both")
-    ]  # matplotlib hides those outside of the limits
-    for text in figure.findobj(Text):
-        if text.get_text().strip() and text.get_visible() and text not in ticks:
+    for ax in figure.axes:
+        titles = (ax.get_title(side) for side in ("left", "center", "right"))
+        wanted = {
+            *titles,
+            ax.get_xlabel(),
+            ax.get_ylabel(),
+            *(text.get_text() for text in ax.texts),
+        }
+        for text in ax.findobj(Text):
             box = text.get_window_extent()
-            if min(box.x0, box.y0) < -1 or box.x1 > width + 1 or box.y1 > height + 1:
+            outside = min(box.x0, box.y0) < -1 or box.x1 > width + 1 or box.y1 > height + 1
+            if text.get_text().strip() and text.get_text() in wanted and outside:
                 texts.append(text.get_text())
     return texts
 

@@ -11,4 +11,4 @@ export { unpackText } from "./pack";
 export { open } from "./panel";
 export { SCHEMES } from "./schemes";
 export { makeStore } from "./store";
-export { followedRow, owningWarps, workerSentence } from "./views/followed";
+export { followedRow, owningWarps, sectorsOfWarp, workerSentence } from "./views/followed";

@@ -58,7 +58,8 @@ export function controlPanel(scene: Scene, act: Act) {
     <div class="av-control av-compare">${menu("second", markOf(1), "The strategy that " +
     "the first is compared with, in its default setting or in the pinned one",
     [["", "nothing"], ...secondOptions],
-    settings.second ?? "", (value) => act.set({ second: value || null, pinned: {} }))}${
+    settings.second ?? "", (value) =>
+      act.set({ second: value || null, pinned: {}, pinnedSorted: false }))}${
       button("pin", "Pin first", "Keep the first setting as the second, and change the first " +
       "from here on", act.pin)}${
       button("swap", "Swap", "The second becomes the first, and the first the second", act.swap,
@@ -69,10 +70,18 @@ export function controlPanel(scene: Scene, act: Act) {
     "follow", scene.graph.rows - 1, settings.row, act.follow)}
     ${steps("block", "block", "The block of warps that is shown: one of those that have the row",
       (a.partition?.blocks ?? 0) - 1, settings.block, (block) => act.set({ block }))}
+    ${menu("sorted", "rows", SORTED, a.isSortable ? ROW_ORDERS
+      : [["", a.order ? "by degree, as the strategy does" : "as the strategy does"]],
+    a.sorted ? "yes" : "", (value) => act.set({ sorted: value === "yes" }))}
     <div class="av-parameters">${
   first.parameters.filter((parameter) => needsControl(first, parameter, a))
     .map((parameter) => parameterControl(parameter, a, act))}</div></div>`;
 }
+
+const SORTED = "The order in which the first strategy walks the rows. By degree: what degree " +
+  "sorting alone changes. Nothing was recorded of rows that are sorted beforehand.";
+const ROW_ORDERS: [string, string][] =
+  [["", "in the graph's order"], ["yes", "sorted by degree beforehand"]];
 
 const FIRST = "The strategy of the first setting: how the nonzeros are divided among blocks and " +
   "warps. Strategies of other operations are in panels of their own: accelviz.explore(graph, " +

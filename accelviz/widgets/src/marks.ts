@@ -91,7 +91,8 @@ export function picture(width: number, height: number, inner: string, label: str
   const viewBox = `0 0 ${twoDigits(width)} ${twoDigits(height)}`;
   const over = mark("g", { "class": "av-over", "aria-hidden": "true" }, " ");
   // A picture with marks that have something to say is in reach of the keys; see link.ts.
-  const tabindex = /data-(f|say)="/.test(inner) ? 0 : null;
-  return mark("svg", { width, height, viewBox, tabindex, "role": "img", "aria-label": label },
+  const keys = /data-(f|say)="/.test(inner)
+    ? { "tabindex": 0, "data-lm-suppress-shortcuts": "true" } : {};
+  return mark("svg", { width, height, viewBox, ...keys, "role": "img", "aria-label": label },
     inner + over);
 }

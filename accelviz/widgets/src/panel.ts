@@ -14,6 +14,7 @@ import { degrees, loads, times } from "./views/charts";
 import { map } from "./views/map";
 import { play } from "./views/play";
 import { product } from "./views/product";
+import { recorded } from "./views/recorded";
 import { statistics } from "./views/statistics";
 
 export interface Act extends Omit<Store, "scene" | "addListener" | "start"> {
@@ -37,6 +38,7 @@ const GROUPS: [string, string, [string, string, View, number][]][] = [
   ["numbers", "Numbers", [
     ["statistics", "What the partition does", statistics, 7],
     ["times", "Time on a GPU", times, 5],
+    ["recorded", "All times recorded on this graph", recorded, 12],
   ]],
   ["play", "Play", [["play", "The block, request by request", play, 12]]],
 ];

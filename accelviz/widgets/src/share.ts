@@ -36,6 +36,7 @@ export function pythonCall({ settings, operation, a, b, first, strategies }: Sce
         ? [`${name}=${pythonLiteral(side!.resolved[name])}`] : []);
     return chosen.length ? (i ? "of the second " : "") + chosen.join(", ") : [];
   });
+  if (a.sorted) parts.push("degree_sorted=True");
   const call = `accelviz.explore(${parts.join(", ")})` +
     (ruleValues.length ? `  # by rule: ${ruleValues.join("; ")}` : "");
   return spmm ? call : `from accelviz.strategies import find_strategy\n${call}`;

@@ -5,7 +5,7 @@
 import { type Graph, openGraph } from "./graph";
 import { hardwareOf, type WorkerLanes } from "./hardware";
 import { clamp, parameterText, makeCache, valueOrRule } from "./numbers";
-import { SCHEMES } from "./schemes";
+import { ALREADY_SORTED, SCHEMES, sortedPartition } from "./schemes";
 import { openListedWorkload } from "./schemes/listed";
 import { type Partition, summaryOf } from "./schemes/partition";
 import { timesOf } from "./times";
@@ -40,7 +40,9 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
   const partitions = makeCache<Partition | null>(CACHED);
   const past: Settings[] = [], future: Settings[] = [];
   addData(data);
-  const blank = { pinned: {}, parameters: {}, row: 0, block: 0 };
+  const blank = {
+    pinned: {}, parameters: {}, row: 0, block: 0, sorted: false, pinnedSorted: false,
+  };
   const initial: Settings = { ...blank, ...data.settings };
   // A notebook may have been saved while another graph was being loaded.
   if (!opened.has(initial.graph)) initial.graph = data.graph.name;
@@ -54,30 +56,34 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     trace: tracedSettings && { key: traceKey(tracedSettings), content: data.trace! },
   };
 
-  function sideOf(name: string, values: Values, { graph, nCols } = settings) {
+  function sideOf(name: string, values: Values, { graph, nCols } = settings, sorted = false) {
     const strategy = strategyOf(name);
     // Values that the strategy does not offer are replaced by its defaults.
     const parameters: Values = Object.fromEntries(strategy.parameters.map((parameter) => {
       const value = values[parameter.name], { name, values: offered } = parameter;
       return [name, offered.includes(value) ? value : parameter.default];
     }));
-    const key = keyOf({ graph, strategy: name, nCols, parameters });
+    const key = keyOf({ graph, strategy: name, nCols, parameters }) + (sorted ? " sorted" : "");
     return sides(`${key} ${lists.has(key)}`, () =>
-      makeSide(strategy, parameters, opened.get(graph)!, nCols, key));
+      makeSide(strategy, parameters, opened.get(graph)!, nCols, key, sorted));
   }
 
   /** A side of the scene; null if the strategy refuses the parameters. */
   function makeSide(
     strategy: Strategy, parameters: Values, { graph, times }: Opened, nCols: number, key: string,
+    wantsSorted: boolean,
   ) {
     const { owner } = strategy;
     const lookUp = (values: Values) =>
       lookUpScheme(strategy, data.columns, nCols, values, graph.name);
     const workload = strategy.scheme ? undefined : lists.get(key), chosen = lookUp(parameters);
     if (strategy.scheme && !chosen) return null;
-    const partitionKey = chosen?.key ?? key;
-    const partition = chosen ? partitions(partitionKey, () =>
-      SCHEMES[chosen.scheme](graph, chosen.arguments)) : workload?.partition ?? null;
+    const isSortable = Boolean(chosen && !ALREADY_SORTED.has(chosen.scheme));
+    const sorted = wantsSorted && isSortable;
+    const partitionKey = (chosen?.key ?? key) + (sorted ? " sorted" : "");
+    const partition = chosen ? partitions(partitionKey, () => sorted
+      ? sortedPartition(graph, SCHEMES[chosen.scheme], chosen.arguments)
+      : SCHEMES[chosen.scheme](graph, chosen.arguments)) : workload?.partition ?? null;
     const hardware = chosen && partition
       ? hardwareOf(partition.warps, chosen.workers, chosen.reading, nCols)
       : workload?.hardware ?? null;
@@ -89,7 +95,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     const needsList = !strategy.scheme && !workload, reading = chosen?.reading ?? null;
     const resolved: Record<string, Value | undefined> =
       { ...chosen?.resolved, ...workload?.resolved };
-    let recorded: ReturnType<typeof timesOf> | undefined;
+    let recorded: ReturnType<typeof timesOf> | undefined, starts: Float64Array | undefined;
     return {
       strategy: strategy.name, worker, owner, parameters, resolved, partition, summary, hardware,
       /** Whether its workload must be listed by Python, and has not been yet. */
@@ -98,12 +104,19 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
       missingReason: chosen?.scheme === "library" ? "A library does not say which warp does what."
         : needsList ? "Python lists which of its warps does what; that takes a running kernel."
           : "Its warps work on tiles of the matrix together: none has nonzeros of its own.",
-      label: labelOf(strategy, parameters, resolved),
+      label: labelOf(strategy, parameters, resolved) + (sorted ? ", rows sorted" : ""),
+      /** Whether its rows are sorted beforehand, and whether they could be. */
+      sorted, isSortable,
       /** What it does, in one line. */
       text: chosen?.text || strategy.summary,
       description: describeSettings(strategy, chosen?.text || strategy.summary, parameters,
         resolved),
       order: partition?.order ?? null,
+      /** Position of a row's first nonzero in the kernel's order. */
+      startOf: (position: number) => {
+        starts ??= startsOf(graph, partition!.order!);
+        return starts[position];
+      },
       positionOf: partition?.positionOf ?? ((row: number) => row),
       scheme: chosen?.scheme ?? null,
       arguments: chosen?.arguments ?? null,
@@ -113,7 +126,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
       /** Whether each lane of a warp computes a different row. */
       rowPerLane: hardware?.rowPerLane ?? false,
       get times() {
-        return recorded ??= timesOf(times, strategy, nCols, parameters);
+        return recorded ??= timesOf(sorted ? undefined : times, strategy, nCols, parameters);
       },
     };
   }
@@ -121,7 +134,8 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
   /** Complete settings: a block of the row or, if `isChosen`, any block. */
   function withRowAndBlock(settings: Settings, isChosen: boolean): Settings {
     const { graph } = opened.get(settings.graph)!;
-    const partition = sideOf(settings.first, settings.parameters, settings)?.partition;
+    const partition =
+      sideOf(settings.first, settings.parameters, settings, settings.sorted)?.partition;
     const row = clamp(settings.row, 0, Math.max(graph.rows - 1, 0));
     if (!partition?.blocks) return { ...settings, row, block: 0 };
     const block = clamp(settings.block, 0, partition.blocks - 1);
@@ -219,7 +233,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
   }
 
   function traceKey(settings: Settings) {
-    const side = sideOf(settings.first, settings.parameters, settings);
+    const side = sideOf(settings.first, settings.parameters, settings, settings.sorted);
     return JSON.stringify([side?.key, settings.block]);
   }
 
@@ -236,18 +250,20 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
   }
 
   function scene() {
-    const { graph, strategies } = current(), hasKernel = Boolean(bridge?.isConnected());
-    const a = sideOf(settings.first, settings.parameters)!;
-    const b = settings.second === null ? null : sideOf(settings.second, settings.pinned);
+    const { graph, strategies, times: timesTable } = current();
+    const hasKernel = Boolean(bridge?.isConnected());
+    const a = sideOf(settings.first, settings.parameters, settings, settings.sorted)!;
+    const b = settings.second === null ? null
+      : sideOf(settings.second, settings.pinned, settings, settings.pinnedSorted);
     const last = past.at(-1); // compared with if only parameters have changed since
     const isComparable = last && last.graph === settings.graph && last.first === settings.first &&
-      last.nCols === settings.nCols &&
-      JSON.stringify(last.parameters) !== JSON.stringify(settings.parameters);
+      last.nCols === settings.nCols && (last.sorted !== settings.sorted ||
+        JSON.stringify(last.parameters) !== JSON.stringify(settings.parameters));
     const records = a.partition?.blocks ? a.partition.metadata(settings.block) : null;
     return {
-      graph, settings, a, b, hasKernel, strategies,
+      graph, settings, a, b, hasKernel, strategies, timesTable,
       /** The first side before the last change of a parameter. */
-      before: isComparable ? sideOf(last.first, last.parameters) : null,
+      before: isComparable ? sideOf(last.first, last.parameters, last, last.sorted) : null,
       metadata: records && { owner: a.owner, records },
       trace: state.trace?.key === traceKey(settings) ? state.trace.content : null,
       /** Settings at which a block was traced. */
@@ -273,7 +289,8 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     undo: () => restore(past, future),
     redo: () => restore(future, past),
     reset: () => set({ ...initial, parameters: onlyThese(initial.parameters) }),
-    pin: () => set({ second: settings.first, pinned: currentParameters() }),
+    pin: () => set({ second: settings.first, pinned: currentParameters(),
+      pinnedSorted: settings.sorted }),
     /** Show the traced block again, without changing the second side. */
     replay() {
       const { graph, first, nCols, row, block, parameters } = tracedSettings!;
@@ -282,6 +299,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     swap: () => settings.second !== null && set({
       first: settings.second, parameters: { ...settings.pinned },
       second: settings.first, pinned: currentParameters(),
+      sorted: settings.pinnedSorted, pinnedSorted: settings.sorted,
     }),
     addListener: (listener: () => void) => void listeners.add(listener),
     start() {
@@ -289,6 +307,13 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
       notify();
     },
   };
+}
+
+/** Row pointers of the graph with its rows in an order. */
+function startsOf({ degrees }: Graph, order: Int32Array) {
+  const starts = new Float64Array(order.length + 1);
+  order.forEach((row, position) => (starts[position + 1] = starts[position] + degrees[row]));
+  return starts;
 }
 
 const keyOf = ({ graph, strategy, nCols, parameters }:

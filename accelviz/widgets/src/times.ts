@@ -1,6 +1,7 @@
 // Kernel times of a setting that were recorded on a GPU. Nothing is computed for settings between
 // recorded ones.
 
+import { parameterText } from "./numbers";
 import type { Strategy, TimesTable, Value, Values } from "./types";
 
 /** A value other than text as a Python literal. */
@@ -10,6 +11,43 @@ export const pythonValue = (value: Value) => value === null ? "None" : typeof va
 /** A recorded time in microseconds with its quartiles, and the run that it belongs to. */
 export interface Recorded {
   median: number; low: number; high: number; run: number;
+}
+
+export interface SettingTime extends Recorded {
+  strategy: string; parameters: Values; label: string;
+}
+
+/** All recorded settings of a strategy; of equal settings the first in the table. */
+export function allRecorded(
+  table: TimesTable | undefined, strategy: Strategy, nCols: number,
+): SettingTime[] {
+  const times = new Map<string, SettingTime>();
+  const rows = table?.strategy.flatMap((name, i) =>
+    name === strategy.name && table.columns[i] === nCols ? [i] : []) ?? [];
+  const isVaried = (key: string) => new Set(rows.map((i) => table!.setting[i][key])).size > 1;
+  for (const i of rows) {
+    const texts = table!.setting[i];
+    // Only settings that the controls can show.
+    const parameters: Values = {};
+    let isOffered = true;
+    for (const { name: key, values, default: usual } of strategy.parameters) {
+      const value = values.find((offered) => pythonValue(offered) === texts[key] ||
+        offered === texts[key]);
+      // Where the default is None, a rule chose the only value that was recorded.
+      const isRule = usual === null && !isVaried(key);
+      parameters[key] = isRule || value === undefined ? usual : value;
+      isOffered &&= isRule || value !== undefined || !(key in texts);
+    }
+    if (!isOffered) continue;
+    const changed = strategy.parameters.filter((parameter) =>
+      parameters[parameter.name] !== parameter.default);
+    const label = [strategy.name, ...changed.map((parameter) =>
+      parameterText(parameter.name, parameters[parameter.name]))].join(" ");
+    if (!times.has(label))
+      times.set(label, { strategy: strategy.name, parameters, label, median: table!.median[i],
+        low: table!.low[i], high: table!.high[i], run: table!.run[i] });
+  }
+  return [...times.values()];
 }
 
 /** Look up recorded times. Of equal settings the first in the table counts. */

@@ -66,6 +66,8 @@ export interface TimesTable {
 export interface Settings {
   graph: string; first: string; second: string | null; nCols: number; row: number; block: number;
   parameters: Values; pinned: Values;
+  /** Whether the first and the second strategy walk the rows in ascending order of degree. */
+  sorted?: boolean; pinnedSorted?: boolean;
 }
 
 export interface ListedWorkload {

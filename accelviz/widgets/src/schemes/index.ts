@@ -2,6 +2,7 @@
 // that returns a partition, null for a library. Tests compare the partitions with Python's.
 
 import { ceilDiv } from "../numbers";
+import { openGraph } from "../graph";
 import type { Arguments, Graph } from "../types";
 import * as degrees from "./degrees";
 import { type Partition, partitionOf, type Run } from "./partition";
@@ -59,6 +60,21 @@ function row_groups({ degrees, pointers, rows }: Graph, settings: Arguments) {
     counts: () => ({ rows_shared: warps > 1 ? long.length : 0 }),
   });
 }
+
+/** The same partition of the graph with its rows sorted by degree. */
+export function sortedPartition(
+  graph: Graph, scheme: (graph: Graph, settings: Arguments) => Partition | null,
+  settings: Arguments,
+): Partition | null {
+  const { order, position } = graph.sorted();
+  const degrees = Int32Array.from(order, (row) => graph.degrees[row]);
+  const partition = scheme(openGraph({ name: "", rows: graph.rows, cols: graph.cols, degrees }),
+    settings);
+  return partition && { ...partition, order, positionOf: (row) => position[row] };
+}
+
+/** Schemes that sort rows by degree themselves, or whose order is unknown. */
+export const ALREADY_SORTED = new Set([...Object.keys(degrees), "library"]);
 
 export const SCHEMES: Record<string, (graph: Graph, settings: Arguments) => Partition | null> = {
   ...workers, ...degrees, vertex, row_groups,

@@ -101,8 +101,8 @@ export function orderPicture(row: FollowedRow, width: number): Picture {
 }
 
 /** Bars of the hardware warps of the block shown, with their passes and runs in the order of time;
- *  hatched for idle time. */
-export function blockPicture(row: FollowedRow, width: number): Picture {
+ *  hatched for idle time. Names of marks begin with `prefix`. */
+export function blockPicture(row: FollowedRow, width: number, prefix = ""): Picture {
   const { side: { rowPerLane, hardware } } = row, work = row.work!, { most, steps, tracks } = work;
   const { warps, unit } = hardware!, left = Math.max(textWidth(`warp ${warps - 1}`), 30) + 10;
   // A bar has a line for each of the lanes or subwarps that work side by side.
@@ -115,13 +115,13 @@ export function blockPicture(row: FollowedRow, width: number): Picture {
   const hatch = hatching(), pale = hatching("av-pale-hatch"), parts = [hatch.defs, pale.defs];
   const topmost: string[] = []; // marks of the followed row, drawn last
   steps.forEach((load, warp) => {
-    const token = `warp:${work.block}:${warp}`;
+    const token = `${prefix}warp:${work.block}:${warp}`;
     if (tracks > 1) // lanes that idle while their warp works
       parts.push(rect(left, y(warp), x(load) - left, high - gap,
-        { "fill": pale.paint, "data-f": token, "data-m": `l${warp}` }));
+        { "fill": pale.paint, "data-f": token, "data-m": `${prefix}l${warp}` }));
     parts.push(rect(x(load), y(warp), end - x(load), high - gap, {
       "class": load ? "av-waits" : "av-waits av-none", "fill": hatch.paint,
-      "data-f": token, "data-m": `h${warp}`,
+      "data-f": token, "data-m": `${prefix}h${warp}`,
     }));
     const tall = (high - gap) / tracks;
     for (const { run, from, length, track, pass } of work.segments[warp]) {
@@ -132,8 +132,8 @@ export function blockPicture(row: FollowedRow, width: number): Picture {
       target.push(rect(x(from), y(warp) + track * tall, Math.max(wide - (wide > 3 ? 1 : 0), 1),
         target === topmost ? Math.max(tall, 2) : tracks > 1 ? Math.max(tall - 0.5, 0.5) : tall, {
           "class": isMine ? "av-row" : look,
-          "data-f": `run:${work.block}:${run.warp}:${run.start}:${warp}`,
-          "data-m": `b${warp} ${run.position} ${pass}`,
+          "data-f": `${prefix}run:${work.block}:${run.warp}:${run.start}:${warp}`,
+          "data-m": `${prefix}b${warp} ${run.position} ${pass}`,
         }));
       if (tall < 13) continue;
       const name = `row ${number(rowAt(row, run.position))}`;
@@ -161,8 +161,9 @@ export function blockPicture(row: FollowedRow, width: number): Picture {
     : `${unit}s${tracks > 1 ? `, a line a ${row.worker}` : ""}`;
   const units = `${line}, which is time if each takes the same`;
   const unitText = firstFit([units, line, `${unit}s`], width - left, 11);
-  parts.push(barLabels(row, (warp) => y(warp) + high / 2 + 4, high, left, owners),
-    rect(end - 0.75, top - 6, 1.5, bottom - top + 10, { "class": "av-end", "data-m": "end" }),
+  parts.push(barLabels(row, (warp) => y(warp) + high / 2 + 4, high, left, owners, prefix),
+    rect(end - 0.75, top - 6, 1.5, bottom - top + 10,
+      { "class": "av-end", "data-m": `${prefix}end` }),
     textMark(width - 2, 13, firstFit([busiest, busiest.split(":")[0]], width), "end",
       { class: "av-b" }),
     ticks(most, x, bottom, width), mutedText(left, bottom + 34, unitText, "start", 11));
@@ -205,15 +206,16 @@ function blockLabel(row: FollowedRow, empty: Run | undefined) {
 
 function barLabels(
   row: FollowedRow, y: (warp: number) => number, barHeight: number, left: number,
-  owners: Set<number>,
+  owners: Set<number>, prefix: string,
 ) {
   const labelPositions: number[] = [], warps = row.work!.steps.map((_, warp) => warp);
   return warps.sort((a, b) => Number(owners.has(b)) - Number(owners.has(a))).map((warp) => {
     const at = y(warp);
     if (barHeight < 13 && labelPositions.some((other) => Math.abs(other - at) < 14)) return "";
     labelPositions.push(at);
+    const token = `${prefix}warp:${row.work!.block}:${warp}`;
     return textMark(left - 8, at, `warp ${number(warp)}`, "end",
-      { "class": owners.has(warp) ? "av-r" : "av-q", "data-f": `warp:${row.work!.block}:${warp}` });
+      { "class": owners.has(warp) ? "av-r" : "av-q", "data-f": token });
   }).join("");
 }
 

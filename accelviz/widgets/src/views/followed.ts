@@ -15,8 +15,9 @@ interface Piece extends Run {
 /** The followed row with its partition and the block shown, for the pictures of the product. */
 export type FollowedRow = ReturnType<typeof followedRow>;
 
-export function followedRow(scene: Scene) {
-  const { graph, settings, operation, a: side } = scene, { nCols } = settings;
+/** The followed row in the first strategy or, given its side, in the second one. */
+export function followedRow(scene: Scene, side: Side = scene.a) {
+  const { graph, settings, operation } = scene, { nCols } = settings;
   const row = Math.min(settings.row, graph.rows - 1), { worker, bytes, reading } = side;
   const partition = graph.rows > 0 ? side.partition : null;
   const position = partition ? side.positionOf(row) : null;
@@ -30,7 +31,8 @@ export function followedRow(scene: Scene) {
     /** What each nonzero reads of the operand: a "row", or a "number" if that has one column. */
     unit: operation.at_nonzeros && nCols === 1 ? "number" : "row",
     pieces: piecesOf(partition, position, blocks),
-    work: partition?.blocks ? workOf(side, partition, settings.block) : null,
+    work: partition?.blocks
+      ? workOf(side, partition, side === scene.a ? settings.block : blocks[0] ?? 0) : null,
   };
 }
 
@@ -128,6 +130,38 @@ export const owningWarps = (row: FollowedRow) => {
   return [...new Set(owningWorkers(row).flatMap((worker) => hardware!.warpsOf(worker)))]
     .sort((a, b) => a - b);
 };
+
+/** Number of sectors of X (the operand read) that a warp of the block shown reads in all: those of
+ *  each load, added up. Null if columns are not known, or lanes have rows of their own. */
+export function sectorsOfWarp(row: FollowedRow, warp: number) {
+  const { work, reading, nCols, side: { hardware } } = row;
+  if (!work || !reading || !hardware || hardware.rowPerLane) return null;
+  if (hardware.lanes > reading.lanes + LANES) return null; // other lanes read, too
+  const perTurn = reading.lanes * reading.vector, tile = Math.min(reading.tile, nCols);
+  let sectors = 0;
+  for (const { run, pass } of work.segments[warp]) {
+    const sources = rowsRead(row, rowAt(row, run.position));
+    if (!sources) return null;
+    const skipped = Math.max(LANES * (warp + pass * hardware.warps) - run.warp * hardware.spacing,
+      0) * reading.vector;
+    const wide = Math.min(LANES * reading.vector, perTurn - skipped);
+    const begin = run.start - startOfRow(row, run.position);
+    for (let from = skipped; from < tile; from += perTurn) {
+      const to = Math.min(from + wide, tile) - 1;
+      for (let k = begin; k < begin + run.count; k++) {
+        const [first, last] = sectorsOf(row, sources[k], from, to);
+        sectors += last - first + 1;
+      }
+    }
+  }
+  return sectors;
+}
+
+/** Position of the first nonzero of the row at a position, in the kernel's order. */
+function startOfRow({ side, graph }: FollowedRow, position: number) {
+  if (!side.order) return graph.pointers[position];
+  return side.startOf(position);
+}
 
 /** A sentence on what a worker is in warps of the hardware; empty if it is one of them. */
 export function workerSentence({ side: { hardware, worker }, partition }: FollowedRow) {

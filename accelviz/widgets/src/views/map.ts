@@ -13,6 +13,7 @@ import type { View } from "../panel";
 import { axis, LOADS, themeOf, ticksOf, widthOf } from "../plot";
 import type { Partition, Scene, Side } from "../types";
 import { sidesOf } from "./charts";
+import { workOf } from "./followed";
 
 const HEIGHT = 192, LEFT = 64; // pixels: height of a map, whatever its warps; room to its left
 // Workers whose loads are computed between two looks at the clock.
@@ -32,8 +33,21 @@ export function makeGrid(
   const first = Math.floor(from * blocks);
   const last = Math.min(blocks, Math.max(first + 1, Math.ceil(to * blocks)));
   const cellsPerBlock = Math.max(1, Math.ceil(columns / (last - first)));
+  const shares = new Float64Array(last - first); // idle share of each block's warp time
+  let ranked: number[] | null = null;
   let nextBlock = first; // the next block
   return {
+    shares,
+    /** Blocks by their idle share, the largest first; of equal shares the first block. */
+    ranking: () => ranked ??= [...shares.keys()].sort((a, b) => shares[b] - shares[a] || a - b)
+      .map((i) => first + i),
+    /** Largest and mean idle share of a column's blocks. */
+    columnShares(column: number) {
+      const begin = Math.ceil((column * (last - first)) / columns);
+      const end = Math.max(Math.ceil(((column + 1) * (last - first)) / columns), begin + 1);
+      const part = shares.subarray(Math.min(begin, last - first - 1), end);
+      return [Math.max(...part), part.reduce((sum, share) => sum + share, 0) / part.length];
+    },
     columns, lines, first, last,
     most: (column: number, line: number) => most[column * lines + line],
     mean: (column: number, line: number) =>
@@ -47,6 +61,7 @@ export function makeGrid(
           if (rowPerLane) partition.longestOf(nextBlock, loads);
           else partition.loadsOf(nextBlock, loads);
           hardware.stepsOf(loads, steps);
+          shares[nextBlock - first] = hardware.idleShareOf(loads);
           const begin = Math.floor(((nextBlock - first) * columns) / (last - first));
           for (let i = begin; i < Math.min(begin + cellsPerBlock, columns); i++) {
             blockCounts[i] += 1;
@@ -78,6 +93,18 @@ export function makeGrid(
       canvas.getContext("2d")!.putImageData(image, 0, 0);
     },
   };
+}
+
+/** Paint the idle shares of the blocks: above the largest of a column, below the mean. */
+function paintShares(canvas: HTMLCanvasElement, grid: Grid, colour: string) {
+  Object.assign(canvas, { width: grid.columns, height: 2 });
+  const pen = canvas.getContext("2d")!;
+  pen.fillStyle = colour;
+  for (let column = 0; column < grid.columns; column++)
+    grid.columnShares(column).forEach((share, half) => {
+      pen.globalAlpha = share;
+      pen.fillRect(column, half, 1, 1);
+    });
 }
 
 export const map: View = (host, act) => {
@@ -132,7 +159,10 @@ export const map: View = (host, act) => {
         class="av-note av-map-legend" ?hidden=${!known.length}>${done < 1
           ? `Summing up the blocks: ${percent(done, 0)} …`
           : legend(most, colours, units.join(" or "))}</p>`, host);
-      host.querySelectorAll("canvas").forEach((canvas, i) => known[i].paint(canvas, most, colours));
+      const canvases = (look: string) => host.querySelectorAll<HTMLCanvasElement>(`canvas.${look}`);
+      canvases("av-cells").forEach((canvas, i) => known[i].paint(canvas, most, colours));
+      canvases("av-shares").forEach((canvas, i) =>
+        paintShares(canvas, known[i], getComputedStyle(canvas).color));
       host.dataset.filled = String(done === 1);
       if (done < 1) frame = requestAnimationFrame(computeAndPaint);
     };
@@ -163,7 +193,8 @@ export const map: View = (host, act) => {
       number(first)} to ${number(last - 1)} across, ${span("warp", 0, warps - 1)} down. ${
       cell}</div><div class="av-map-frame"
       style="margin-left: ${LEFT}px; width: ${across}px" data-first=${named(0)}
-      data-last=${warps > 1 ? named(warps - 1) : ""}><canvas role="img" aria-label=${description}
+      data-last=${warps > 1 ? named(warps - 1) : ""}><canvas class="av-cells" role="img"
+      aria-label=${description}
       style="width: ${across}px; height: ${HEIGHT}px"
       @click=${(event: MouseEvent) => i === 0 && act.set({ block: cellAt(event, grid).block })}
       @pointermove=${(event: PointerEvent) => showTooltip(event, side, grid)}
@@ -177,7 +208,35 @@ export const map: View = (host, act) => {
       }}></canvas>${first <= marked && marked < last ? html`<div class="av-map-cursor"
       style="left: ${((marked + 0.5 - first) / (last - first)) * 100}%"></div>` : ""}</div><div
       class="av-draw av-map-axis" style="margin-left: ${LEFT}px">${
-        unsafeHTML(axisOf(grid, across))}</div></div>`;
+        unsafeHTML(axisOf(grid, across))}</div><div class="av-shares-line" style="margin-left: ${
+        LEFT}px; width: ${across}px"><canvas class="av-shares" role="img" tabindex="0"
+      data-lm-suppress-shortcuts="true" aria-label="Idle share of each block of ${label}"
+      @keydown=${(event: KeyboardEvent) => onKey(event, side, grid, i, true)}
+      @blur=${() => act.link.show(null)} @pointerleave=${() => act.link.show(null)}
+      @click=${(event: MouseEvent) => i === 0 && act.set({ block: cellAt(event, grid).block })}
+      @pointermove=${(event: PointerEvent) => showShare(event, grid)}></canvas></div>${
+        worstBlocks(side, grid, i)}</div>`;
+  }
+
+  /** Buttons that go through the blocks by their idle share, and a sentence on the one shown. */
+  function worstBlocks(side: Side, grid: Grid, i: number) {
+    const { first, last, shares } = grid;
+    if (grid.done() < 1 || !shares.length)
+      return html`<p class="av-note av-worst">Idle share of each block</p>`;
+    const ranking = grid.ranking(), { block } = scene.settings;
+    const rank = i ? 0 : ranking.indexOf(block), shown = i ? ranking[0] : block;
+    const go = (place: number) => act.set({ block: ranking[clamp(place, 0, ranking.length - 1)] });
+    const where = first > 0 || last < side.partition!.blocks ? " of those in view" : "";
+    const place = rank === 0 ? `idles most${where}` : rank > 0
+      ? `has place ${number(rank + 1)} of ${number(ranking.length)}${where}` : "is not in view";
+    const sentence = `Block ${number(shown)} ${place}: ` +
+      `${percent(shares[shown - first] ?? 0)} of its warps' time. `;
+    const reason = blockReason(side, shown);
+    return html`<p class="av-note av-worst">${i ? "" : html`${
+      button("worst", "Worst block", "The block with the largest idle share", () => go(0))} ${
+      button("next worst", "Next worst", "The block with the next smaller share",
+        () => go(rank + 1), { disabled: rank < 0 || rank + 1 >= ranking.length })} `}${
+      sentence}${reason}</p>`;
   }
 
   function cellAt(event: PointAt, { first, last, columns, lines }: Grid) {
@@ -191,7 +250,7 @@ export const map: View = (host, act) => {
   const cursors = [{ column: 0, line: 0 }, { column: 0, line: 0 }]; // of the keys, in each map
 
   /** Move from cell to cell by arrow keys; Enter chooses a block, plus and minus zoom. */
-  function onKey(event: KeyboardEvent, side: Side, grid: Grid, i: number) {
+  function onKey(event: KeyboardEvent, side: Side, grid: Grid, i: number, ofShares = false) {
     const { columns, lines, first, last } = grid, cursor = cursors[i];
     const [across, down] = ({ ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1],
       ArrowDown: [0, 1], PageUp: [-50, 0], PageDown: [50, 0], Home: [-columns, 0],
@@ -207,27 +266,61 @@ export const map: View = (host, act) => {
     event.preventDefault();
     event.stopPropagation();
     const box = (event.target as Element).getBoundingClientRect();
-    showTooltip({
+    const at = {
       target: event.target, clientX: box.left + ((cursor.column + 0.5) / columns) * box.width,
       clientY: box.top + ((cursor.line + 0.5) / lines) * box.height,
-    }, side, grid);
+    };
+    if (ofShares) showShare(at, grid);
+    else showTooltip(at, side, grid);
+  }
+
+  /** First and last block of a column. */
+  function blocksIn({ first, last, columns }: Grid, column: number, block: number) {
+    if (last - first <= columns) return [block, block];
+    const blockAt = (edge: number) => first + Math.ceil((edge * (last - first)) / columns);
+    const begin = blockAt(column);
+    return [begin, Math.max(begin, blockAt(column + 1) - 1)];
+  }
+
+  function showShare(event: PointAt, grid: Grid) {
+    const { column, block } = cellAt(event, grid), [begin, end] = blocksIn(grid, column, block);
+    const [most, mean] = grid.columnShares(column);
+    const share = percent(grid.shares[begin - grid.first]);
+    const sentence = begin === end
+      ? `Block ${number(begin)}: ${share} of its warps' time is idle.`
+      : `${span("Block", begin, end)}: ${percent(mean)} of their warps' time is idle on average, ` +
+        `${percent(most)} at most.`;
+    act.link.show({ sentence }, { x: event.clientX, y: event.clientY,
+      target: event.target as Element });
   }
 
   function showTooltip(event: PointAt, { hardware }: Side, grid: Grid) {
-    const { first, last, columns } = grid, { unit } = hardware!;
-    const { column, line, block } = cellAt(event, grid), areMerged = last - first > columns;
-    const blockAt = (edge: number) => first + Math.ceil((edge * (last - first)) / columns);
-    const begin = blockAt(column), end = Math.max(begin, blockAt(column + 1) - 1);
-    const most = grid.most(column, line), several = areMerged && end > begin;
+    const { unit } = hardware!, { column, line, block } = cellAt(event, grid);
+    const [begin, end] = blocksIn(grid, column, block), several = end > begin;
+    const most = grid.most(column, line);
+    const share = several ? grid.columnShares(column)[1] : grid.shares[begin - grid.first];
     const sentence = `${several ? span("Block", begin, end) : `Block ${number(block)}`}, ` +
       `warp ${line}: ${several ? `${rounded(grid.mean(column, line), 1)} ${unit}s on average, ` +
-      `${number(most)} at most` : count(most, unit)}.`;
+      `${number(most)} at most` : count(most, unit)}. ` +
+      `${percent(share)} of the ${several ? "blocks'" : "block's"} warp time is idle.`;
     act.link.show({ sentence }, { x: event.clientX, y: event.clientY,
       target: event.target as Element });
   }
 
   return draw;
 };
+
+/** Why warps of a block idle: how many have no work, and how many less than the busiest. */
+function blockReason(side: Side, block: number) {
+  const { steps, most, busiest } = workOf(side, side.partition!, block), { unit } = side.hardware!;
+  const none = steps.filter((load) => !load).length;
+  const fewer = steps.filter((load) => load && load < most).length;
+  if (!none && !fewer) return "Every warp has as much.";
+  const have = (warps: number, what: string) =>
+    warps ? [`${count(warps, "warp")} ${warps > 1 ? "have" : "has"} ${what}`] : [];
+  return `${[...have(none, "no work"), ...have(fewer, "less")].join(", ")}; warp ${busiest} has ` +
+    `${count(most, unit)}.`;
+}
 
 /** The axis of block numbers below a map. */
 function axisOf({ first, last }: Grid, across: number) {

@@ -151,6 +151,7 @@ export const play: View = (host, act) => {
     let text = `A trace runs block ${number(settings.block)} in the emulator, lane by lane, and ` +
       "shows each request of each warp.";
     if (empty) text = "This block touches no memory.";
+    else if (a.sorted) text = "Rows that are sorted beforehand cannot be traced here.";
     else if (!a.partition) text = a.scheme === "library" ? "A library's kernels cannot be traced."
       : `${a.missingReason} accelviz.trace runs its blocks.`;
     else if (!hasKernel && tracedSettings)
@@ -158,7 +159,7 @@ export const play: View = (host, act) => {
     else if (!hasKernel) text += " That needs a kernel, and this page has none" +
       `${untraced ? `, nor the trace of a block: ${untraced}` : "."} Open the notebook that made ` +
       "the page, run its cell, and press the button that is here then.";
-    return html`<p>${text}</p>${hasKernel && a.partition && !empty
+    return html`<p>${text}</p>${hasKernel && a.partition && !empty && !a.sorted
       ? button("trace", "Trace this block", "", act.trace, { disabled: busy > 0 }) : ""}${
       !hasKernel && tracedSettings ? button("replay", "Back to what can be played: row " +
       `${number(tracedSettings.row)} in block ${number(tracedSettings.block)} of ` +

@@ -4,7 +4,8 @@
 import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import { html, nothing, render } from "../controls";
 import { recordPositions } from "../animation";
-import { capitalize, clamp, count, number, span } from "../numbers";
+import { markOf } from "../header";
+import { capitalize, clamp, count, number, percent, span } from "../numbers";
 import type { View } from "../panel";
 import type { Focus, MetadataRecord, Operation, Picture } from "../types";
 import { blockPicture, orderPicture } from "./assignment";
@@ -19,17 +20,20 @@ const SIDE = 300; // pixels: height of the neighborhood at most
 // Milliseconds after the last change until pictures outside of the screen are drawn, too.
 const REST = 120;
 
-const NAMES = ["equation", "neighbors", "strip", "order", "block", "told", "read"] as const;
+const NAMES =
+  ["equation", "neighbors", "strip", "order", "block", "beside", "told", "read"] as const;
+const SECOND = "second "; // how names of marks of the second strategy begin
 type Name = (typeof NAMES)[number];
 
 interface Figure {
-  title: string; picture: Picture | null;
+  title: unknown; picture: Picture | null;
   /** Text in place of a missing picture, text below the picture, and the title's tooltip. */
   fallback?: string; note?: unknown; tooltip?: string;
 }
 
 export const product: View = (host, act) => {
-  let row!: FollowedRow, nonzero = 0; // the current nonzero of the row
+  let row!: FollowedRow, beside: FollowedRow | null = null; // in the first and second strategy
+  let nonzero = 0; // the current nonzero of the row
   let drawnWidth = 0, hadColumnIndices = false, requestedRow = "", timer = 0;
   let nonzeros!: ReturnType<typeof nonzeroStrip>;
   let neighbors: ReturnType<typeof neighborhoodPicture> | null = null;
@@ -38,7 +42,9 @@ export const product: View = (host, act) => {
   const stripElement = () => boxOf("strip").querySelector<HTMLElement>(".av-draw")!;
 
   act.link.listen(host, (token, event) => token === "strip@" ? nonzeroFocus(row, nonzeroAt(event))
-    : focusOf(row, neighborAt(token, event), marks));
+    : token.startsWith(SECOND)
+      ? { sentence: focusOf(beside!, token.slice(SECOND.length), marks)?.sentence ?? "" }
+      : focusOf(row, neighborAt(token, event), marks));
   act.link.addHighlighter(highlight);
   host.addEventListener("click", onClick);
 
@@ -93,9 +99,18 @@ export const product: View = (host, act) => {
       fallback: reason(), tooltip: row.side.order ? PLACE : undefined }),
     block: (width) => ({ picture: row.work && blockPicture(row, width), fallback: reason(),
       title: row.work
-        ? `Block ${number(row.work.block)}: which warp works, which idles` : "Its block",
+        ? `Block ${number(row.work.block)}: which warp works, which idles ` +
+        `(${percent(row.work.idleShare)} idle)` : "Its block",
       note: html`${blockButtons()} ${row.work && workerSentence(row)}${row.work &&
       row.work.tracks > 1 ? " Pale hatching: lanes that idle while their warp works." : ""}` }),
+    beside: (width) => !beside ? { title: "", picture: null } : {
+      picture: beside.work && blockPicture(beside, width, SECOND),
+      fallback: `${beside.side.label}: ${beside.side.missingReason}`,
+      title: beside.work ? html`${markOf(1)} ${beside.side.label}, block ${
+        number(beside.work.block)}: the same row there (${percent(beside.work.idleShare)} idle)`
+        : "The same row in the second",
+      note: beside.work && `${rowSummary(beside).why} ${workerSentence(beside)}`,
+    },
     told(width) {
       const { record } = marks;
       return { picture: record && metadataStrip(row, width, record),
@@ -162,7 +177,8 @@ export const product: View = (host, act) => {
       <div class="av-product">${NAMES.map((name) => {
         const { title = "", picture, fallback, note, tooltip } = figures[name] ?? {};
         const inner = picture ? unsafeHTML(picture.svg) : html`<p class="av-note">${fallback}</p>`;
-        return html`<figure class="av-fig av-fig-${name}"><figcaption class="av-name"
+        return html`<figure class="av-fig av-fig-${name}" ?hidden=${
+          name === "beside" && !beside}><figcaption class="av-name"
           data-say=${tooltip ?? nothing}>${title}</figcaption><div class="av-of-${name}">${
             name === "strip" ? slider(inner) : html`<div class="av-draw">${inner}</div>`}<div
           class="av-below">${note}</div></div></figure>`;
@@ -230,6 +246,7 @@ export const product: View = (host, act) => {
     const before = row, sceneBefore = before?.scene;
     if (scene.settings.row !== before?.row || scene.graph !== before?.graph) nonzero = 0;
     row = followedRow(scene);
+    beside = scene.b && followedRow(scene, scene.b);
     nonzero = Math.max(Math.min(nonzero, row.degree - 1), 0);
     // The columns of a large graph's rows are requested from the kernel, once per row.
     const key = `${row.graph.name} ${row.row}`;
@@ -240,7 +257,8 @@ export const product: View = (host, act) => {
     // In a row split over blocks, the current nonzero belongs to the block shown.
     const first = row.pieces.find((piece) => piece.block === row.work?.block);
     if (first && pieceOf(row, nonzero)!.block !== first.block) nonzero = first.at;
-    const isUnchanged = scene.a === sceneBefore?.a && scene.settings === sceneBefore?.settings &&
+    const isUnchanged = scene.a === sceneBefore?.a && scene.b === sceneBefore?.b &&
+      scene.settings === sceneBefore?.settings &&
       Boolean(row.columns) === hadColumnIndices; // columns may have arrived
     if (isUnchanged && drawnWidth === host.clientWidth) return;
     const animate = isUnchanged ? () => {} : recordPositions(host);

@@ -3,7 +3,7 @@
 
 import { capitalize, count, type Field, number, percent, span } from "../numbers";
 import { LANES } from "../hardware";
-import { type FollowedRow, owningWarps, owningWorkers } from "./followed";
+import { type FollowedRow, owningWarps, owningWorkers, sectorsOfWarp } from "./followed";
 
 export const PLACE =
   "Place: position of the row in the order in which the kernel walks the rows, counted from 0.";
@@ -97,7 +97,8 @@ function idleReason(row: FollowedRow): string {
     return "It has no nonzero, so no block has it: " + (row.operation.per_nonzero
       ? "nothing is written." : `its row of ${row.writes} is cleared beforehand.`);
   const workers = owningWorkers(row), numbers = owningWarps(row);
-  if (!numbers.length) return "The block that is shown does not compute this row.";
+  if (!numbers.length)
+    return `Block ${number(work!.block)}, which is shown, does not compute this row.`;
   if (side.rowPerLane) return laneIdleReason(row, numbers[0]);
   const { steps, most, busiest } = work!, { unit } = side.hardware!;
   const leastBusy = numbers.reduce((a, b) => (steps[b] < steps[a] ? b : a));
@@ -149,7 +150,9 @@ function laneIdleReason({ degree, position, work }: FollowedRow, warp: number) {
 /** A sentence on how long a warp of the block idles, and which is the busiest. */
 export function idleSentence(row: FollowedRow, warp: number) {
   const { side: { rowPerLane, hardware } } = row, { steps, most, busiest } = row.work!;
-  const load = steps[warp];
+  const load = steps[warp], sectors = load ? sectorsOfWarp(row, warp) : null;
+  const reads = sectors === null ? ""
+    : ` It reads ${count(sectors, "sector")} of ${row.reads} in all.`;
   if (!most) return "No warp of this block has a nonzero.";
   if (!load && hasUncountedHeads(row)) return uncountedHeadsNote(row);
   const longest = `Warp ${busiest} ` +
@@ -158,9 +161,9 @@ export function idleSentence(row: FollowedRow, warp: number) {
   const { others } = idleWarps(row), idle = others > 1 ? "others idle" : "other idles";
   if (load === most)
     return "None has more in this block, so it never idles" +
-      `${others ? `; ${number(others)} ${idle} until it is done` : ""}.`;
+      `${others ? `; ${number(others)} ${idle} until it is done` : ""}.${reads}`;
   const share = percent((most - load) / most, 0);
   const has = `${rowPerLane ? "Its longest row" : "It"} has ${count(load, hardware!.unit)}`;
   return `${has}. ${longest}. So it idles for ${share} of the block's time, while ` +
-    `${number(most - load)} more are summed.`;
+    `${number(most - load)} more are summed.${reads}`;
 }
