@@ -242,8 +242,8 @@ def test_blocks_are_ranked_by_their_idle_share(saved):
         view.page.locator(f"[data-control='{control}']").click()
         view.page.evaluate(FRAME)
         block = ranking[i]
-        place = "idles most" if not i else f"has place {i + 1} of {len(shares)}"
-        expected = f"Block {block} {place}: {100 * shares[block]:.1f} % of its warps' time."
+        rank = "idles most" if not i else f"has place {i + 1} of {len(shares)}"
+        expected = f"Block {block} {rank}: {100 * shares[block]:.1f} % of its warps' time."
         assert expected in view.text(".av-worst")
         assert view.page.get_by_label("block, as a number").input_value() == str(block)
     # The share is in reach of pointer and keys.

@@ -225,11 +225,11 @@ export const map: View = (host, act) => {
       return html`<p class="av-note av-worst">Idle share of each block</p>`;
     const ranking = grid.ranking(), { block } = scene.settings;
     const rank = i ? 0 : ranking.indexOf(block), shown = i ? ranking[0] : block;
-    const go = (place: number) => act.set({ block: ranking[clamp(place, 0, ranking.length - 1)] });
-    const where = first > 0 || last < side.partition!.blocks ? " of those in view" : "";
-    const place = rank === 0 ? `idles most${where}` : rank > 0
-      ? `has place ${number(rank + 1)} of ${number(ranking.length)}${where}` : "is not in view";
-    const sentence = `Block ${number(shown)} ${place}: ` +
+    const go = (index: number) => act.set({ block: ranking[clamp(index, 0, ranking.length - 1)] });
+    const ofView = first > 0 || last < side.partition!.blocks ? " of those in view" : "";
+    const rankText = rank === 0 ? `idles most${ofView}` : rank > 0
+      ? `has place ${number(rank + 1)} of ${number(ranking.length)}${ofView}` : "is not in view";
+    const sentence = `Block ${number(shown)} ${rankText}: ` +
       `${percent(shares[shown - first] ?? 0)} of its warps' time. `;
     const reason = blockReason(side, shown);
     return html`<p class="av-note av-worst">${i ? "" : html`${
@@ -313,13 +313,13 @@ export const map: View = (host, act) => {
 /** Why warps of a block idle: how many have no work, and how many less than the busiest. */
 function blockReason(side: Side, block: number) {
   const { steps, most, busiest } = workOf(side, side.partition!, block), { unit } = side.hardware!;
-  const none = steps.filter((load) => !load).length;
+  const without = steps.filter((load) => !load).length;
   const fewer = steps.filter((load) => load && load < most).length;
-  if (!none && !fewer) return "Every warp has as much.";
+  if (!without && !fewer) return "Every warp has as much.";
   const have = (warps: number, what: string) =>
     warps ? [`${count(warps, "warp")} ${warps > 1 ? "have" : "has"} ${what}`] : [];
-  return `${[...have(none, "no work"), ...have(fewer, "less")].join(", ")}; warp ${busiest} has ` +
-    `${count(most, unit)}.`;
+  const reasons = [...have(without, "no work"), ...have(fewer, "less")].join(", ");
+  return `${reasons}; warp ${busiest} has ${count(most, unit)}.`;
 }
 
 /** The axis of block numbers below a map. */
