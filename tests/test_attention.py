@@ -9,7 +9,7 @@ from accelviz.devices import find_device, run_operation
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.measure.accuracy import Oracle
 from accelviz.random import edge_uniform
-from accelviz.strategies import OPERATIONS
+from accelviz.strategies import OPERATIONS, find_strategy
 from accelviz.strategies.attention.scores import INPUTS, dropout_factors
 from accelviz.strategies.attention.walks import cover_head
 from tests.compilers import EMULATOR, HOST, needs_compiler
@@ -187,6 +187,28 @@ def test_lanes_cover_a_head():
         assert lanes.lanes in (1, 2, 4, 8, 16, 32)
         covered = lanes.vector * lanes.lanes * lanes.lane_vectors
         assert n_cols <= covered < n_cols + lanes.vector * lanes.lanes
+
+
+@pytest.mark.sample(2)
+@SCORES
+@pytest.mark.parametrize(("n_cols", "together"), [(20, 1), (20, 2), (20, 3), (128, 1), (128, 5)])
+@needs_compiler
+def test_heads_are_gathered_together_or_apart(score, n_cols, together):
+    """With 128 columns, tiles of a head of `gat` are heads to its kernel; their score is the same.
+
+    Long rows are split, and the last group of heads is not full.
+    """
+    graph, operation = graph_of_degrees([0, 1, 2, 9, 70, 700], 800), OPERATIONS[score]
+    dense = measure.random_inputs(operation, graph.pattern, {"heads": 3, "n_cols": n_cols})
+    inputs = operation.named(*dense) | settings(operation)
+    strategy = find_strategy("lane_groups", operation)
+    plan = strategy.plan(graph, n_cols, heads=3, heads_together=together)
+    lanes = 32 // plan.parameters["head_lanes"]
+    n_heads = 6 if score == "gat" and n_cols == 128 else 3
+    assert plan.parameters["heads_together"] == min(together, n_heads, lanes)
+    results = find_device("emulator").prepare(plan).run(inputs)
+    oracle = Oracle(graph, *dense, operation=operation, **settings(operation))
+    assert oracle.error(results) <= 1
 
 
 def test_a_gradient_s_dropout_is_that_of_its_forward_pass():

@@ -184,7 +184,11 @@ def test_large_results_go_to_warpgroups_where_there_are_some(monkeypatch):
         assert bits.plan_product(A, few).plan.name == "split"
         assert bits.plan_product(A, less).plan.name == ("split" if large == "tiled" else large)
         assert bits.plan_product(A, B, reuse=False).plan.name == "tiled"
-        assert bits.plan_product(A, B, finish=bits.Finish()).plan.name == "split"
+        finished = "split" if large == "tiled" else large
+        for finish in (bits.Finish(), bits.Finish(bits=2)):
+            assert bits.plan_product(A, B, finish=finish).plan.name == finished
+        many = bits.pack(np.ones((8, 256), int), 9, "right")  # too many planes for whole words
+        assert bits.plan_product(A, many, finish=bits.Finish(bits=2)).plan.name == "split"
     monkeypatch.setattr(compiler, "import_cupy", lambda: fake_cupy("120"))
     spec = bits.plan_product(A, B, "warpgroup").plan.kernel
     with pytest.raises(DeviceUnavailable, match="that only sm_90a has, and this GPU is sm_120"):
@@ -203,19 +207,21 @@ FINISHES = {
     "right": {"bits": 11, "side": "right", "low": 0.0, "high": 3.0, "relu": True},
 }
 each_finish = pytest.mark.parametrize("name", FINISHES)
+each_finishing = pytest.mark.parametrize("algorithm", ["split", "warpgroup"])
 
 
 @pytest.mark.sample(4)
 @each_device
 @each_finish
-def test_what_follows_in_the_kernel_is_exact(name, device):
+@each_finishing
+def test_what_follows_in_the_kernel_is_exact(name, algorithm, device):
     """Results are close to float64 of the dequantized operands, and equal to the host's."""
     rng = np.random.default_rng(5)
     X, W = rng.uniform(-1, 2, (45, 70)), rng.standard_normal((70, 37)) / 8
     A, B = bits.quantize(X, 4, "left"), bits.quantize(W, 3, "right", per_column=True)
     weight, bias = bits.batch_norm(*rng.random((4, 37)))
     finish = bits.Finish(weight=weight, bias=bias, **FINISHES[name])
-    result = bits.product(A, B, device=device, finish=finish)
+    result = bits.product(A, B, device=device, algorithm=algorithm, finish=finish)
     exact = A.values().astype(np.float64) @ B.values().astype(np.float64) * weight + bias
     exact = np.maximum(exact, 0) if finish.relu else exact
     if finish.bits is None:
@@ -231,20 +237,23 @@ def test_what_follows_in_the_kernel_is_exact(name, device):
 @pytest.mark.sample(2)
 @each_device
 @each_finish
-def test_an_epilogue_keeps_to_the_bound_of_its_operation(name, device):
-    strategy = products.Split(bits.Finish(**FINISHES[name]).epilogue)
+@each_finishing
+def test_an_epilogue_keeps_to_the_bound_of_its_operation(name, algorithm, device):
+    strategy = products.ALGORITHMS[algorithm](bits.Finish(**FINISHES[name]).epilogue)
     check_results(MADE["every_kind"](), strategy, device, columns=(33,))
 
 
 @each_device
-def test_a_pattern_takes_the_offset_times_its_degrees(device):
+@each_finishing
+def test_a_pattern_takes_the_offset_times_its_degrees(algorithm, device):
     """If A has only zeros and ones, Equation 2.2's offset is added once per neighbor."""
     rng = np.random.default_rng(6)
     a = rng.random((50, 50)) < 0.1
     X = rng.uniform(3, 5, (50, 9)).astype(np.float32)
     A, B = bits.pack(a, 1, "left"), bits.quantize(X, 8, "right")
     degrees = np.maximum(a.sum(1), 1).astype(np.float32)
-    result = host(bits.product(A, B, device=device, finish=bits.Finish(row_scale=1 / degrees)))
+    finish = bits.Finish(row_scale=1 / degrees)
+    result = host(bits.product(A, B, device=device, algorithm=algorithm, finish=finish))
     means = a @ X / degrees[:, None]
     assert abs(result - means).max() <= 1.01 * B.scale.step[0] / 2
     assert not result[a.sum(1) == 0].any()
@@ -256,9 +265,12 @@ def test_kernels_beside_the_algorithms_compile_for_a_gpu():
         *(KernelSpec("bits/pack.cu", entry, packing, ()) for entry in ("quantize", "levels")),
         KernelSpec("bits/rates.cu", "bit_products", {"repeats": 8}, ()),
         KernelSpec("bits/rates.cu", "group_products", {"repeats": 8}, (), arch="sm_90a"),
-        bits.plan_product(BIT, WIDE, finish=bits.Finish(bits=4, relu=True)).plan.kernel,
+        *(
+            bits.plan_product(BIT, WIDE, name, finish=bits.Finish(bits=4, relu=True)).plan.kernel
+            for name in ("split", "warpgroup")
+        ),
     ]
-    for spec, arch in zip(specs, ("sm_80", "sm_90", "sm_120", "", "sm_80"), strict=True):
+    for spec, arch in zip(specs, ("sm_80", "sm_90", "sm_120", "", "sm_80", ""), strict=True):
         assert len(compile_cubin(spec, spec.arch or arch)) > 1000
 
 

@@ -106,6 +106,12 @@ FAMILIES: list[tuple[str, str, list[dict[str, Any]], Any, Any, tuple[str, ...]]]
         ],
         *((18, 33, 64), (33, 60), ("every_kind",)),
     ),
+    (
+        *("sddmm", "lane_groups"),
+        # Tiles that divide the columns and tiles that do not, in launches of their own.
+        [{"column_tile": 32}, {"column_tile": 20, "lanes": 4}],
+        *((33, 64, 100), (64, 100), ("every_kind",)),
+    ),
     *(
         (
             *(operation, "lane_groups"),

@@ -297,7 +297,7 @@ def test_kernels_of_operations_are_among_those_that_doctor_compiles():
         for rows, degree in ((2_048, 4), (20_480, 8), (524_288, 16))
     ]
     for name, heads in (("gat", 8), ("gat_gradient", 8), ("gatv2", 1), ("spmm_gradient", 1)):
-        walks += device._walks(name, 16, heads, 0)[0]
+        walks += device._walks(name, 16, heads, False, 0)[0]
     specs = [walk.kernel.spec for walk in walks]
     specs += [blocks._kernel(dtype, 0).spec for dtype in (torch.int32, torch.int64)]
     specs += edge_sums.specs(torch.int64, 64)

@@ -16,6 +16,7 @@ TYPES = {
     "spare_item_rows spare_sorted spare_degrees digit_counts begins random",
     np.int32: "output_rows columns metadata sorted_items spare_items spare_rows",
     np.uint64: "bad_node nodes",
+    np.uint8: "codes",
 }
 TYPE_OF = {name: dtype for dtype, names in TYPES.items() for name in names.split()}
 NUMBERS = {"n_rows", "n_cols", "heads", "n_targets", "n_totals", "n_parts", *blocks._NUMBERS[2:]}

@@ -112,10 +112,10 @@ def plan_product(
     A, B : BitTensor
         Operands of a run, or other tensors of the same shapes and bits.
     algorithm : str, optional
-        One of `ALGORITHMS`. The default for large int32 results is "warpgroup" on a machine with a
-        Hopper GPU and "tiled" on others; otherwise it is "split".
+        One of `ALGORITHMS`. The default for large results is "warpgroup" on a machine with a Hopper
+        GPU; on others it is "tiled" for int32. Otherwise it is "split".
     finish : Finish, optional
-        Steps after the product, for "split" and "paper" only.
+        Steps after the product, for "warpgroup", "split" and "paper" only.
     **settings
         Settings of the algorithm: `jump`, whether tiles of A that are zero are skipped (section
         2.4.3), by default True; of "tiled", "split" and "paper" `reuse`, whether a loaded tile of A
@@ -132,14 +132,18 @@ def plan_product(
     """
     check(A, B, finish)
     if algorithm is None and finish is not None:
-        algorithm = "split"
+        algorithm = _fastest(A.shape[0] * B.shape[1] * B.bits, settings.get("reuse", True))
+        is_possible = not finish.bits or B.bits <= products.MOST_FINISHED_PLANES
+        algorithm = algorithm if algorithm == "warpgroup" and is_possible else "split"
     elif algorithm is None and not settings.keys().isdisjoint(("warps_m", "warps_n")):
         algorithm = "tiled"
     elif algorithm is None:
         algorithm = _fastest(A.shape[0] * B.shape[1] * B.bits, settings.get("reuse", True))
     strategy = products.ALGORITHMS[checked_choice("algorithm", algorithm, ALGORITHMS)]
     if finish is not None and not strategy.finishes:
-        raise ArgumentError("finish", f"{algorithm!r} leaves whole numbers", "'split' or 'paper'")
+        raise ArgumentError(
+            "finish", f"{algorithm!r} leaves whole numbers", "'warpgroup', 'split' or 'paper'"
+        )
     for name in settings.keys() - strategy.Settings.declared.keys():
         known = ", ".join(strategy.Settings.declared)
         raise ArgumentError(name, f"{algorithm!r} has no such setting", known)

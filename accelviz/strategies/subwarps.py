@@ -189,11 +189,9 @@ class LaneGroupSettings(Settings):
         subwarps = min(self.block_threads // lanes.lanes, WARP_SIZE)
         warps = -(-subwarps * lanes.lanes // WARP_SIZE)
         group_nzs = next(nzs for least, nzs in reversed(GROUP_NZS) if nnz >= least)
-        if nnz >= max(LONG_NONZEROS, LONG_DEGREE * shape[0]):
-            group_nzs = LONG_GROUP_NZS
         in_flight, sm_blocks = _in_flight(lanes, n_cols, nnz, element_bytes)
         settings = self.filled(
-            group_nzs=group_nzs,
+            group_nzs=long_group_nzs(nnz, shape[0]) or group_nzs,
             short_nzs=next(nzs for least, nzs in reversed(SHORT_NZS) if nnz >= least),
             lanes=lanes.lanes,
             column_tile=None if local is None else tile or n_cols,
@@ -308,6 +306,11 @@ def subwarp_layout(
         workers_per_block=subwarps.max_block_warps,
     )
     return layout, partition, {**sort_seconds, **seconds}
+
+
+def long_group_nzs(nnz: int, n_rows: int) -> int | None:
+    """Return `group_nzs` for a large matrix with long rows, None for others."""
+    return LONG_GROUP_NZS if nnz >= max(LONG_NONZEROS, LONG_DEGREE * n_rows) else None
 
 
 def choose_tile(

@@ -24,7 +24,12 @@ from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies import OPERATIONS, find_strategy
 from accelviz.strategies.attention.walks import TOTAL_PARTS
 from accelviz.strategies.spmm.lane_groups import accumulating
-from accelviz.strategies.subwarps import Blocks, LaneGroupSettings
+from accelviz.strategies.subwarps import (
+    LONG_NONZEROS,
+    Blocks,
+    LaneGroupSettings,
+    long_group_nzs,
+)
 from accelviz.torch import edge_sums
 from accelviz.torch.blocks import (
     EdgeBlocks,
@@ -42,10 +47,12 @@ _STORAGE = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: 
 _CONSTANT = frozenset(
     {
         *("metadata", "output_rows", "columns", "item_numbers", "order", "column_scale"),
-        *("row_scale", "part_sums", "part_heads", "arrivals", "statistics", "part_totals"),
-        *("block_totals", "n_totals", "n_parts", "n_targets", "heads", "n_cols"),
+        *("row_scale", "part_sums", "part_heads", "arrivals", "statistics", "codes"),
+        *("part_totals", "block_totals", "n_totals", "n_parts", "n_targets", "heads", "n_cols"),
     }
 )
+#: Workspaces per part of a split row, and per target.
+_OF_PARTS, _OF_TARGETS = ("part_sums", "part_heads"), ("statistics", "codes")
 #: Graphs of fewer items, such as mini-batches, have one partition for all numbers of columns, with
 #: blocks of so many subwarps. Computing it takes longer than a product.
 _SHARED_ITEMS, _SHARED_SUBWARPS = 1 << 17, 16
@@ -195,17 +202,21 @@ def _spmm_kernel(settings: LaneGroupSettings, n_cols: int, device: int, accumula
 
 @functools.cache
 def _walks(
-    name: str, n_cols: int, heads: int, device: int
+    name: str, n_cols: int, heads: int, is_long: bool, device: int
 ) -> tuple[tuple[_Walk, ...], dict[str, int], dict[str, int]]:
     """Return the kernels of an operation of `accelviz.strategies.attention.walks`, in order.
 
-    The second result has words of workspace for a graph of one row and one block, the third the
-    kernels' `heads` and `n_cols`.
+    `is_long` is whether the graph is large and has long rows, by `long_group_nzs`. The second
+    result has words of workspace for a graph of one row and one block, the third the kernels'
+    `heads` and `n_cols`.
     """
     operation = OPERATIONS[name]
     strategy: Any = find_strategy("lane_groups", operation)
     widths = {"n_cols": n_cols, **({"heads": heads} if "heads" in operation.widths else {})}
-    plan = strategy.plan(_one_edge(), **widths)
+    nnz = LONG_NONZEROS if is_long else 1
+    widths, settings = strategy.checked(widths.pop("n_cols"), widths)
+    group_nzs = strategy.group_nzs(settings, widths, nnz, 1)
+    plan = strategy.plan(_one_edge(), **widths, group_nzs=group_nzs)
     setting = _setting(strategy.blocks(plan.provenance.settings, plan.widths))
     walks = []
     for part, call in plan.part_calls:
@@ -214,19 +225,25 @@ def _walks(
         grid_x, grid_y, _ = call.launch.grid
         if "metadata" in kernel.arguments:
             by_source = operation.by_sender and part is plan.parts[0]
-            sizes = part.buffers.zeroed_workspace.items()
-            part_words = {
-                region: size * np.dtype(dtype).itemsize // 4 for region, (size, dtype) in sizes
-            }
-            walks.append(_Walk(kernel, setting, by_source, 0, grid_y, 0, part_words, {}, operands))
+            zeroed, unset = _words(part.buffers.zeroed_workspace), _words(part.buffers.workspace)
+            part_words = zeroed, {region: unset[region] for region in _OF_PARTS}
+            walks.append(_Walk(kernel, setting, by_source, 0, grid_y, 0, *part_words, operands))
             continue
         block_rows = 0
-        if "statistics" in kernel.arguments:
+        if not {*_OF_TARGETS}.isdisjoint(kernel.arguments):
             grid_x, block_rows = 0, call.launch.block[0] // call.kernel.config["head_lanes"]
         walks.append(_Walk(kernel, None, False, grid_x, grid_y, block_rows, {}, {}, operands))
-    sizes = plan.workspaces("workspace").items()
+    words = _words(plan.workspaces("workspace"))
     numbers = {number: int(plan.arrays[number]) for number in ("heads", "n_cols")}
-    return tuple(walks), {region: size for region, (size, _) in sizes}, numbers
+    return tuple(walks), {key: words[key] for key in words if key not in _OF_PARTS}, numbers
+
+
+def _words(workspaces: Mapping[str, tuple[int, Any]]) -> dict[str, int]:
+    """Return the size of each workspace in words of four bytes."""
+    return {
+        region: -(-size * np.dtype(dtype).itemsize // 4)
+        for region, (size, dtype) in workspaces.items()
+    }
 
 
 class _Product:
@@ -245,7 +262,7 @@ class _Product:
     numbers : mapping of str to int
         Numbers among the arguments.
     workspace : mapping of str to int
-        Words of workspace by name: `statistics` per target, `block_totals` per block.
+        Words of workspace by name: of `_OF_TARGETS` per target, `block_totals` per block.
     scales : sequence of str
         Arguments that are the scale of the partition.
     """
@@ -265,8 +282,9 @@ class _Product:
     ) -> None:
         words = dict(numbers)
         heads, workspace = numbers.get("heads", 1), dict(workspace)
-        if "statistics" in workspace:
-            workspace["statistics"] *= size.targets
+        for region in _OF_TARGETS:
+            if region in workspace:
+                workspace[region] *= size.targets
         block_words = workspace.pop("block_totals", 0)
         self._partitions: list[EdgeBlocks] = []
         self._launches: list[tuple[Any, tuple[int, ...], tuple[str, ...]]] = []
@@ -421,7 +439,8 @@ def _run(
     product = edges.products.get(key)
     if product is None:
         edges = edges.for_new_product(edge_index)
-        walks, workspace, fixed = _walks(name, n_cols, heads, edge_index.device.index)
+        is_long = long_group_nzs(edge_index.size(1) + size[2], size[not transposed]) is not None
+        walks, workspace, fixed = _walks(name, n_cols, heads, is_long, edge_index.device.index)
         fixed = {**fixed, "n_targets": size[1], "n_parts": TOTAL_PARTS}
         graph_part = edge_index, walks, Size(*size), "sum", transposed, stream
         product = edges.products[key] = _Product(edges, *graph_part, fixed, workspace)

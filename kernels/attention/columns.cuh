@@ -1,6 +1,9 @@
 // The columns of one attention head in the registers of a lane. head_lanes lanes cover the n_cols
 // columns of a head with vectors of `vector` neighboring columns. A lane has lane_vectors vectors,
 // head_lanes vectors apart. The including file's Config defines these constants.
+//
+// If columns do not depend on each other (`gat`, maxima), a head may be a tile of a head's columns:
+// head_tiles neighboring heads are then one head of the operation, and have the same scores.
 #pragma once
 
 #include "attention/softmax.cuh"
@@ -30,18 +33,29 @@ struct Position {
     DEVICE_INLINE long long head_of(int row) const {
         return (long long)row * heads + head;
     }
+    // Index of a row's score among those of all rows and heads of the operation.
+    DEVICE_INLINE long long score_of(int row) const {
+        return (long long)row * (heads / Config::head_tiles) + head / Config::head_tiles;
+    }
+    // Index of the lane's vector i of a row. Only the first product depends on the row.
+    DEVICE_INLINE long long element(int row, int i) const {
+        const long long first = head * n_cols + lane * Config::vector;
+        return (long long)row * (heads * n_cols) + first + i * Config::head_lanes * Config::vector;
+    }
+    DEVICE_INLINE bool is_first_tile() const {
+        return head % Config::head_tiles == 0;
+    }
 
-    // Loads the lane's columns of a row of a matrix (rows, heads, n_cols); zeros beyond n_cols, and
-    // in place of the vectors that are not `needed`.
-    DEVICE_INLINE Columns load(const float *__restrict__ matrix, int row,
-                               const bool *needed = nullptr) const {
-        const float *__restrict__ from = matrix + head_of(row) * n_cols;
+    DEVICE_INLINE const Vector *vector(const float *__restrict__ matrix, int row, int i) const {
+        return reinterpret_cast<const Vector *>(matrix + element(row, i));
+    }
+
+    // Loads the lane's columns of a row of a matrix (rows, heads, n_cols); zeros beyond n_cols.
+    DEVICE_INLINE Columns load(const float *__restrict__ matrix, int row) const {
         Columns result;
 #pragma unroll
         for (int i = 0; i < Config::lane_vectors; ++i) {
-            const Vector *position = reinterpret_cast<const Vector *>(from + column(i));
-            const bool exists = has(i) && (needed == nullptr || needed[i]);
-            const Vector vector = exists ? __ldg(position) : Vector{};
+            const Vector vector = has(i) ? __ldg(this->vector(matrix, row, i)) : Vector{};
 #pragma unroll
             for (int j = 0; j < Config::vector; ++j)
                 result.x[i * Config::vector + j] = part(vector, j);
@@ -50,13 +64,12 @@ struct Position {
     }
 
     DEVICE_INLINE void store(float *__restrict__ matrix, int row, const Columns &columns) const {
-        float *__restrict__ to = matrix + head_of(row) * n_cols;
 #pragma unroll
         for (int i = 0; i < Config::lane_vectors; ++i) {
             if (!has(i)) continue;
             Vector vector;
             gather(vector, &columns.x[i * Config::vector]);
-            stream(reinterpret_cast<Vector *>(to + column(i)), vector);
+            stream(reinterpret_cast<Vector *>(matrix + element(row, i)), vector);
         }
     }
 

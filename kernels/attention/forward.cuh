@@ -28,6 +28,12 @@ DEVICE_INLINE void add_part(State<OUTPUTS> &state, const State<OUTPUTS> &part, f
     }
 }
 
+// Returns the item in place of a nonzero that does not exist.
+template <class Functor>
+DEVICE_INLINE typename Functor::Item absent_item(const Functor &) {
+    return {};
+}
+
 struct NoTotals {
     DEVICE_INLINE const Columns *totals() const {
         return nullptr;
@@ -50,8 +56,9 @@ struct Attention : NoTotals {
     DEVICE_INLINE Item item(const Position &position, int j) const {
         return score.item(position, j);
     }
-    static DEVICE_INLINE float2 initial() {
-        return make_float2(LOWEST, 0.0f);
+    static DEVICE_INLINE void initialize(State<1> &state) {
+        state = {};
+        state.head = make_float2(LOWEST, 0.0f);
     }
 
     // Accumulates N nonzeros. A negative entry of `columns` stands for no nonzero; `multipliers`
@@ -120,11 +127,11 @@ struct GatScore {
     float slope;
 
     DEVICE_INLINE Row row(const Position &position, int i) const {
-        return {position.exists() ? __ldg(&receiver[position.head_of(i)]) : 0.0f};
+        return {position.exists() ? __ldg(&receiver[position.score_of(i)]) : 0.0f};
     }
     DEVICE_INLINE Item item(const Position &position, int j) const {
         return {position.load(V, j),
-                position.exists() ? __ldg(&sender[position.head_of(j)]) : 0.0f};
+                position.exists() ? __ldg(&sender[position.score_of(j)]) : 0.0f};
     }
     DEVICE_INLINE float compute(const Row &row, const Item &item) const {
         return leaky(row.receiver + item.sender, slope);

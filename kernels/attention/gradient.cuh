@@ -16,8 +16,9 @@ struct Statistics {
 
 // Common part of all functors here: the state is a sum, so states are merged by addition.
 struct Sums {
-    static DEVICE_INLINE float2 initial() {
-        return make_float2(0.0f, 0.0f);
+    template <int OUTPUTS>
+    static DEVICE_INLINE void initialize(State<OUTPUTS> &state) {
+        state = {};
     }
     static DEVICE_INLINE float2 merge(float2 a, float2 b) {
         return make_float2(a.x + b.x, 0.0f);

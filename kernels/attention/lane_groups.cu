@@ -211,9 +211,10 @@ template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     extremum_sources(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                      const int *__restrict__ columns, const unsigned *__restrict__ order, Input X,
-                     Input Y, Input dY, Output dX, float *part_sums, float2 *part_heads,
-                     unsigned *arrivals, int heads, int n_cols) {
+                     Input Y, Input dY, const unsigned char *__restrict__ codes, Output dX,
+                     float *part_sums, float2 *part_heads, unsigned *arrivals, int heads,
+                     int n_cols) {
     RECORD_WARP;
-    walk(ExtremumSources{{}, {}, X, Y, dY, dX, {0.0f, nullptr}}, metadata, output_rows, columns,
-         order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
+    walk(ExtremumSources{{}, {}, X, Y, dY, codes, dX, {0.0f, nullptr}}, metadata, output_rows,
+         columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }

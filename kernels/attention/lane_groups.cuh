@@ -35,8 +35,8 @@ struct Scratch {
 
 template <class Functor>
 DEVICE_INLINE State<Functor::OUTPUTS> initial_state() {
-    State<Functor::OUTPUTS> state = {};
-    state.head = Functor::initial();
+    State<Functor::OUTPUTS> state;
+    Functor::initialize(state);
     return state;
 }
 
@@ -48,8 +48,8 @@ DEVICE_INLINE void write(const Functor &functor, const Position &position, int r
     for (int o = 0; o < Functor::OUTPUTS; ++o) {
         position.store(functor.output(o), row, state.sums[o]);
     }
-    if (position.lane == 0 && position.exists())
-        functor.store_head(position.head_of(row), state.head);
+    if (position.lane == 0 && position.exists() && position.is_first_tile())
+        functor.store_head(position.score_of(row), state.head);
 }
 
 // Loads the items of N nonzeros from `first` on. Columns are -1 for nonzeros at `end` and beyond.
@@ -61,7 +61,7 @@ DEVICE_INLINE void load_items(const Functor &functor, const Nonzeros &nonzeros, 
     for (int n = 0; n < N; ++n) columns[n] = first + n < end ? nonzeros.columns[first + n] : -1;
 #pragma unroll
     for (int n = 0; n < N; ++n) {
-        items[n] = columns[n] >= 0 ? functor.item(position, columns[n]) : typename Functor::Item{};
+        items[n] = columns[n] >= 0 ? functor.item(position, columns[n]) : absent_item(functor);
     }
 }
 
@@ -77,8 +77,9 @@ DEVICE_INLINE void load_multipliers(const Functor &functor, const Nonzeros &nonz
     for (int from = 0; from < N; from += Config::head_lanes) {
         const int lane_nonzero = first + from + position.lane;
         const float lane_multiplier =
-            lane_nonzero < end ? factor(functor, nonzeros.range, lane_nonzero, position.head)
-                               : 0.0f;
+            lane_nonzero < end
+                ? factor(functor, nonzeros.range, lane_nonzero, position.head / Config::head_tiles)
+                : 0.0f;
 #pragma unroll
         for (int n = from; n < N && n < from + Config::head_lanes; ++n) {
             multipliers[n] = Position::from_lane(lane_multiplier, n - from);
@@ -116,6 +117,15 @@ DEVICE_INLINE State<Functor::OUTPUTS> process_nonzeros(Functor &functor, const N
         accumulate(functor, nonzeros, k, end, position, state, operands, columns, items,
                    multipliers);
     }
+    return state;
+}
+
+// The gradient of extrema finds the nonzeros to load before it loads them.
+DEVICE_INLINE State<1> process_nonzeros(ExtremumSources &functor, const Nonzeros &nonzeros,
+                                        int begin, int end, int row, const Position &position) {
+    State<1> state = initial_state<ExtremumSources>();
+    const ExtremumSources::Row operands = functor.row(position, row);
+    functor.accumulate_run(state, operands, nonzeros.columns + begin, end - begin, position);
     return state;
 }
 
@@ -264,43 +274,44 @@ DEVICE_INLINE void store_part(const State<OUTPUTS> &state, const Scratch &scratc
     }
 }
 
-// Merges the states of all parts of a split row, writes the row, and resets the scratch to zero.
+// Merges the states of all parts of a split row and writes the row. Each group merges neighboring
+// parts, then the first group merges their results.
 template <class Functor>
-DEVICE_INLINE void merge_parts(const Functor &functor, const Scratch &scratch, int first_part,
-                               int parts, int row, const Position &position) {
+DEVICE_INLINE void merge_parts(const Functor &functor, const Scratch &scratch, float *sums,
+                               float2 *group_heads, int first_part, int parts, int row, bool busy,
+                               int group, const Position &position) {
     constexpr int OUTPUTS = Functor::OUTPUTS;
-    State<OUTPUTS> state = initial_state<Functor>();
-    const int lane = threadIdx.x, head = lane / Config::head_lanes;
-    const bool merges = lane < GROUP_LANES;
-    for (int pass = 0; pass < 2; ++pass) {
-        for (int p = 0; merges && p < parts; ++p) {
+    const int lane = int(threadIdx.x) % GROUP_LANES, head = lane / Config::head_lanes;
+    const int group_parts = ceil_div(parts, Config::groups);
+    const int begin = min(group * group_parts, parts), end = min(begin + group_parts, parts);
+    const auto head_of_part = [&](int part) {
+        const long long from = (long long)(first_part + part) * gridDim.y + blockIdx.y;
+        return __ldcg(&scratch.heads[from * Config::heads_together + head]);
+    };
+    if (busy) {
+        State<OUTPUTS> state = initial_state<Functor>();
+#pragma unroll 4
+        for (int p = begin; p < end; ++p) state.head = Functor::merge(state.head, head_of_part(p));
+#pragma unroll 1  // further unrolling would need too many registers
+        for (int p = begin; p < end; ++p) {
             const long long from = (long long)(first_part + p) * gridDim.y + blockIdx.y;
-            const float2 head_state = __ldcg(&scratch.heads[from * Config::heads_together + head]);
-            if (pass == 0) {
-                state.head = Functor::merge(state.head, head_state);
-                continue;
-            }
-            const float part_factor = Functor::part_factor(head_state, state.head);
             State<OUTPUTS> part;
 #pragma unroll
             for (int o = 0; o < OUTPUTS; ++o) {
 #pragma unroll
                 for (int c = 0; c < WIDTH; ++c) {
-                    float *sum =
-                        &scratch.sums[(from * OUTPUTS + o) * TILE + c * GROUP_LANES + lane];
-                    part.sums[o].x[c] = __ldcg(sum);
-                    *sum = 0.0f;
+                    const int at = o * TILE + c * GROUP_LANES + lane;
+                    part.sums[o].x[c] = __ldcg(&scratch.sums[from * OUTPUTS * TILE + at]);
                 }
             }
-            Functor::merge_sums(state, part, part_factor);
+            Functor::merge_sums(state, part, Functor::part_factor(head_of_part(p), state.head));
         }
+        store_group_state(state, sums, group_heads, group, position);
     }
-    if (merges) write(functor, position, row, state);
-    __syncthreads();  // all lanes of a head have read its state
-    for (int p = 0; merges && position.lane == 0 && p < parts; ++p) {
-        const long long from = (long long)(first_part + p) * gridDim.y + blockIdx.y;
-        scratch.heads[from * Config::heads_together + head] = make_float2(0.0f, 0.0f);
-    }
+    __syncthreads();
+    if (group > 0) return;
+    write(functor, position, row,
+          merged_groups<Functor>(sums, group_heads, 0, Config::groups, lane));
 }
 
 // Handles all rows of a block. `totals` is null unless the functor has totals of all rows.
@@ -365,5 +376,6 @@ DEVICE_INLINE void walk(Functor functor, const int4 *__restrict__ metadata,
     const int first_part = int(blockIdx.x) - block.part;
     unsigned *arrived = &scratch.arrivals[first_part * gridDim.y + blockIdx.y];
     if (!is_last_block(is_last, arrived, block.parts)) return;
-    merge_parts(functor, scratch, first_part, block.parts, output_rows[0], position);
+    merge_parts(functor, scratch, sums, group_heads, first_part, block.parts, output_rows[0], busy,
+                group, position);
 }

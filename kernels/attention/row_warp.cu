@@ -168,8 +168,9 @@ template <class Config>
 __global__ void extremum_sources(const long long *__restrict__ row_pointers,
                                  const int *__restrict__ columns,
                                  const unsigned *__restrict__ order, Input X, Input Y, Input dY,
-                                 Output dX, int n_rows, int heads, int n_cols) {
+                                 const unsigned char *__restrict__ codes, Output dX, int n_rows,
+                                 int heads, int n_cols) {
     RECORD_WARP;
-    walk(ExtremumSources{{}, {}, X, Y, dY, dX, {0.0f, nullptr}}, row_pointers, columns, order,
-         nullptr, n_rows, heads, n_cols);
+    walk(ExtremumSources{{}, {}, X, Y, dY, codes, dX, {0.0f, nullptr}}, row_pointers, columns,
+         order, nullptr, n_rows, heads, n_cols);
 }

@@ -16,13 +16,13 @@ DEVICE_INLINE void walk(Functor functor, const long long *__restrict__ row_point
     const Position position = {int(blockIdx.y), int(threadIdx.x) % WARP_SIZE, heads, n_cols};
     if (row >= n_rows) return;  // for all lanes of the warp
 
-    State<Functor::OUTPUTS> state = {};
-    state.head = Functor::initial();
+    State<Functor::OUTPUTS> state;
+    Functor::initialize(state);
     const typename Functor::Row operands = functor.row(position, int(row));
     for (long long k = row_pointers[row]; k < row_pointers[row + 1]; ++k) {
         const int column[1] = {columns[k]};
         const NonzeroRange nonzero = {order == nullptr ? nullptr : order + k, k};
-        float multipliers[1] = {factor(functor, nonzero, 0, position.head)};
+        float multipliers[1] = {factor(functor, nonzero, 0, position.head / Config::head_tiles)};
         const typename Functor::Item item[1] = {functor.item(position, column[0])};
         functor.accumulate(state, operands, item, column, multipliers, position);
         if (position.lane == 0) store_gradient(functor, nonzero, 0, multipliers[0]);
@@ -31,7 +31,8 @@ DEVICE_INLINE void walk(Functor functor, const long long *__restrict__ row_point
     for (int o = 0; o < Functor::OUTPUTS; ++o) {
         position.store(functor.output(o), int(row), state.sums[o]);
     }
-    if (position.lane == 0) functor.store_head(position.head_of(int(row)), state.head);
+    if (position.lane == 0 && position.is_first_tile())
+        functor.store_head(position.score_of(int(row)), state.head);
 
     const Columns *totals = functor.totals();
     if (totals == nullptr) return;

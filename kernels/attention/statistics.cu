@@ -10,7 +10,7 @@
 //   vector, head_lanes, lane_vectors, whole_lanes, whole_heads   how lanes cover a head; see
 //   columns.cuh
 
-#include "attention/columns.cuh"
+#include "attention/codes.cuh"
 
 // `receiver` is nullptr but for GAT.
 DEVICE_INLINE void write_statistics(Input receiver, Input Y, Input row_max, Input row_sum, Input dY,
@@ -40,4 +40,23 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
                       float4 *__restrict__ statistics, int n_targets, int heads, int n_cols) {
     RECORD_WARP;
     write_statistics(nullptr, Y, row_max, row_sum, dY, statistics, n_targets, heads, n_cols);
+}
+
+// Codes of the extrema Y, which their gradient reads in place of most of Y.
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
+    codes_of_extrema(Input Y, unsigned char *__restrict__ codes, int n_targets, int heads,
+                     int n_cols) {
+    RECORD_WARP;
+    const long long unit = (long long)blockIdx.x * (Config::block_threads / Config::head_lanes) +
+                           threadIdx.x / Config::head_lanes;
+    if (unit >= (long long)n_targets * heads) return;
+    const Position position = {int(unit % heads), int(threadIdx.x) % Config::head_lanes, heads,
+                               n_cols};
+    const int row = int(unit / heads);
+    const Columns y = position.load(Y, row);
+#pragma unroll
+    for (int i = 0; i < Config::lane_vectors; ++i) {
+        Code *to = reinterpret_cast<Code *>(codes + position.element(row, i));
+        if (position.has(i)) *to = code_of(y, i);
+    }
 }

@@ -20,6 +20,10 @@ DEVICE_INLINE unsigned word_of(const uint4 &words, int i) {
     return i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w;
 }
 
+DEVICE_INLINE int ones_of(const uint4 &words) {
+    return __popc(words.x) + __popc(words.y) + __popc(words.z) + __popc(words.w);
+}
+
 // Packs the bits of 32 x 32 integers into words along the columns or along the rows. All threads of
 // the block must call together, after a barrier that follows the writes of `numbers`.
 template <class Number>

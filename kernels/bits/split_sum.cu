@@ -21,7 +21,7 @@
 //   relu            1 to replace negative results by zero (not for integers)
 //   along_columns   for bits: 1 if the result is a left operand, 0 if it is a right operand
 
-#include "bits/planes.cuh"
+#include "bits/epilogue.cuh"
 #include "fragments.cuh"
 
 constexpr int M_TILE = Config::mma_k / 16;  // rows of the instruction: 16 or 8
@@ -50,10 +50,6 @@ struct Operand {
                       : make_uint4(0, 0, 0, 0);
     }
 };
-
-DEVICE_INLINE int ones_of(const uint4 &words) {
-    return __popc(words.x) + __popc(words.y) + __popc(words.z) + __popc(words.w);
-}
 
 // Loads a chunk of a pass's planes of A. Returns false if all bits of the warp are zero and may be
 // skipped. With `counts`, adds the number of ones to `row_sums`.
@@ -149,22 +145,6 @@ DEVICE_INLINE void store_sums(const Sums &sums, const unsigned (&row_sums)[4], T
         if (lane % 4 == 0) row_part[8 * g + lane / 4] = int(sum);
     }
 }
-
-// Turns a sum into an element of the result: scales it, adds row and column terms, applies ReLU.
-struct Epilogue {
-    const float *__restrict__ alpha;
-    const float *__restrict__ beta;
-    const float *__restrict__ gamma;
-    const float *__restrict__ row_scale;
-
-    // Each operation is rounded separately, so that the host computes the same bits.
-    DEVICE_INLINE float value(int sum, int row_sum, int row, int column) const {
-        float x = __fadd_rn(__fmul_rn(float(sum), alpha[column]),
-                            __fmul_rn(float(row_sum), beta[column]));
-        x = __fadd_rn(__fmul_rn(x, row_scale[row]), gamma[column]);
-        return Config::relu ? fmaxf(x, 0.0f) : x;
-    }
-};
 
 extern "C" __global__ void __launch_bounds__(Config::warps *WARP_SIZE)
     split_sum(const uint4 *__restrict__ A, const uint4 *__restrict__ B, void *__restrict__ out,

@@ -13,6 +13,9 @@
 //   - The lanes reduce the at_once sums together (`group_sum`). Each lane ends with the score of
 //     the product whose row and column it loaded, so that scores are written coalesced.
 //
+// Wide rows are multiplied tile by tile of columns, a launch each, so that the tile of V stays in
+// the L2. A later launch adds to the scores of the earlier ones.
+//
 // grid  = products over groups * group_products, rounded up
 // block = `groups` subwarps of `lanes` threads
 
@@ -20,8 +23,10 @@
 //   vector          neighboring columns per load of a lane: 1, 2 or 4, a divisor of n_cols
 //   lanes           lanes of a subwarp: 1, 2, 4, 8, 16 or 32
 //   lane_vectors    vectors of a lane in a tile, lanes apart
-//   tiles           tiles of lanes * lane_vectors vectors that cover the columns
-//   whole_tiles     1 if the columns fill every lane of every tile, else 0
+//   tiles           tiles of lanes * lane_vectors vectors that cover the columns of a launch
+//   whole_tiles     1 if the columns of each launch fill every lane of every tile, else 0
+//   launch          number of the launch, from 0
+//   launch_vectors  most vectors of the columns of a launch
 //   group_products  products of a subwarp: 1, 2, 4, 8, 16 or 32, at most lanes
 //   at_once         products that a subwarp computes together, a divisor of group_products
 //   groups          subwarps of a block; groups * lanes is a multiple of 32
@@ -36,13 +41,14 @@ using Vector = Floats<Config::vector>;
 struct Rows {
     const Vector *__restrict__ vectors;
     int stride;  // vectors of a row
+    int end;     // vectors up to the end of this launch's columns
 
     // Loads the lane's vectors of a row. `first` is the index of the lane's first vector.
     DEVICE_INLINE void load(Vector (&to)[Config::lane_vectors], int row, int first) const {
         const Vector *__restrict__ from = vectors + (long long)row * stride + first;
 #pragma unroll
         for (int i = 0; i < Config::lane_vectors; ++i) {
-            const bool inside = Config::whole_tiles || first + i * Config::lanes < stride;
+            const bool inside = Config::whole_tiles || first + i * Config::lanes < end;
             to[i] = inside ? __ldg(&from[i * Config::lanes]) : Vector{};
         }
     }
@@ -84,8 +90,10 @@ extern "C" __global__ void __launch_bounds__(Config::groups *Config::lanes, 1)
                 const float *__restrict__ U, const float *__restrict__ V,
                 float *__restrict__ scores, long long nnz, int n_cols) {
     RECORD_WARP;
-    const Rows targets = {reinterpret_cast<const Vector *>(U), n_cols / Config::vector};
-    const Rows sources = {reinterpret_cast<const Vector *>(V), n_cols / Config::vector};
+    const int stride = n_cols / Config::vector, begin = Config::launch * Config::launch_vectors;
+    const int end = min(begin + Config::launch_vectors, stride);
+    const Rows targets = {reinterpret_cast<const Vector *>(U), stride, end};
+    const Rows sources = {reinterpret_cast<const Vector *>(V), stride, end};
     const int group = int(threadIdx.x) / Config::lanes, lane = int(threadIdx.x) % Config::lanes;
 
     // The lane's product. Beyond the last product it repeats the last one and writes nothing.
@@ -115,7 +123,7 @@ extern "C" __global__ void __launch_bounds__(Config::groups *Config::lanes, 1)
         float sums[Config::at_once] = {};
 #pragma unroll 1
         for (int tile = 0; tile < Config::tiles; ++tile) {
-            const int vector = tile * Config::lanes * Config::lane_vectors + lane;
+            const int vector = begin + tile * Config::lanes * Config::lane_vectors + lane;
             Vector u[Config::lane_vectors], v[Config::at_once][Config::lane_vectors];
 #pragma unroll
             for (int j = 0; j < Config::at_once; ++j) sources.load(v[j], column[j], vector);
@@ -135,6 +143,8 @@ extern "C" __global__ void __launch_bounds__(Config::groups *Config::lanes, 1)
         const float sum = group_sum(sums, lane);
         if (lane % Config::group_products / Config::at_once == next / Config::at_once) score = sum;
     }
-    if (lane < Config::group_products && lane_product < products)
+    if (lane < Config::group_products && lane_product < products) {
+        if (Config::launch > 0) score += __ldcs(&scores[lane_product]);
         stream(&scores[lane_product], score);
+    }
 }

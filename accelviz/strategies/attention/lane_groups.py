@@ -15,18 +15,24 @@ from accelviz.partition.nonzero_runs import numbers_32
 from accelviz.partition.subwarps import WORDS
 from accelviz.plans import Description, LaneColumns, Settings, Widths, setting
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
+from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.plans.plan import Buffers, Plan, Provenance
 from accelviz.strategies.attention.walks import Functor, WalkStrategy, cover_head, lane_config
 from accelviz.strategies.blocks import POWERS
-from accelviz.strategies.subwarps import Blocks, setting_like, subwarp_layout
+from accelviz.strategies.subwarps import (
+    TILE_BYTES,
+    TILED_BYTES,
+    Blocks,
+    long_group_nzs,
+    setting_like,
+    subwarp_layout,
+)
 
-#: Floats of gathered rows that a lane loads together, and most nonzeros to which they belong.
-FLOATS_AT_ONCE, MOST_AT_ONCE = 32, 4
-#: Registers of an SM; registers of a thread beside its columns; most resident threads of an SM.
-#: They bound `blocks_per_sm`: with more blocks registers spill, with fewer the occupancy is low.
-#: Yelp's twin on an H200, 64 columns: cosine and its gradient take 0.71 and 1.73 ms with 6 blocks,
-#: 1.04 and 1.95 with 8. 8 heads of 8 columns: gat takes 0.70 and 1.37 with 8, 0.97 and 1.49 with 6.
-SM_REGISTERS, OTHER_REGISTERS, SM_THREADS = 1 << 16, 28, 1024
+#: Registers of an SM.
+SM_REGISTERS = 1 << 16
+#: Default of `group_nzs`. Large matrices with long rows have that of SpMM, but for subwarps of
+#: fewer lanes, whose blocks would have too many nonzeros.
+GROUP_NZS, LONG_GROUP_LANES = 32, 4
 #: Most bytes of shared memory for the sums of a block's subwarps.
 STATE_BYTES = 16 << 10
 
@@ -40,8 +46,14 @@ class LaneGroupSettings(Settings):
         choices=POWERS,
         tries=(4, 8, 16),
     )
+    heads_together: int = setting(
+        None,
+        "heads that a subwarp gathers together; more: fewer passes over the nonzeros, wider rows",
+        WARP_SIZE,
+        tries=(1, 2, 4, 8),
+    )
     at_once: int = setting_like("at_once", most=8, tries=(1, 2, 4))
-    group_nzs: int = setting_like("group_nzs", default=32, tries=(16, 32, 64))
+    group_nzs: int = setting_like("group_nzs", tries=(16, 32, 64))
     short_nzs: int = setting_like("short_nzs", default=8, tries=(4, 8, 16))
     block_threads: int = setting_like("block_threads", tries=(128, 256))
     blocks_per_sm: int = setting_like("blocks_per_sm", tries=(4, 8, 12))
@@ -61,37 +73,65 @@ class LaneGroups(WalkStrategy):
         """Return the blocks: of each subwarp several heads, if they fit in a warp."""
         n_heads, n_cols = self.heads(widths)
         lanes = cover_head(n_cols, settings.head_lanes)
-        heads = min(n_heads, WARP_SIZE // lanes.lanes)
-        one_subwarp = Blocks(lanes, BlockSetting(1, settings.group_nzs), settings.short_nzs, heads)
+        together = settings.heads_together or self.heads_together(widths)
+        heads = min(n_heads, WARP_SIZE // lanes.lanes, together)
+        group_nzs = settings.group_nzs or GROUP_NZS
+        one_subwarp = Blocks(lanes, BlockSetting(1, group_nzs), settings.short_nzs, heads)
         outputs = max(functor.outputs for functor in self.functors)
         most_subwarps = STATE_BYTES // (4 * outputs * one_subwarp.subwarp_floats)
         subwarps = min(settings.block_threads // (heads * lanes.lanes), WARP_SIZE, most_subwarps)
-        return replace(one_subwarp, subwarps=BlockSetting(max(1, subwarps), settings.group_nzs))
+        return replace(one_subwarp, subwarps=BlockSetting(max(1, subwarps), group_nzs))
+
+    def heads_together(self, widths: Widths) -> int:
+        """Choose how many heads a subwarp gathers together, as SpMM's rule chooses a tile.
+
+        Together they read the nonzeros once. Rows of more than TILE_BYTES fit the caches less
+        often than their tiles do: on an H100, `gat` with 8 heads of 64 columns takes 26.2 ms on
+        PPA's twin with four heads together, 13.3 with one.
+        """
+        heads, n_cols = self.heads(widths)
+        head_bytes = FLOAT_BYTES * n_cols
+        return heads if heads * head_bytes < TILED_BYTES else max(1, TILE_BYTES // head_bytes)
+
+    def group_nzs(self, settings: LaneGroupSettings, widths: Widths, nnz: int, n_rows: int) -> int:
+        """Choose `group_nzs` for a matrix with `nnz` nonzeros."""
+        blocks = self.blocks(settings, widths)
+        if blocks.lanes.lanes * blocks.heads_together < LONG_GROUP_LANES:
+            return GROUP_NZS
+        return long_group_nzs(nnz, n_rows) or GROUP_NZS
 
     def lane_config(self, settings: LaneGroupSettings, widths: Widths) -> dict[str, int]:
         """Return the lanes and vectors of a head."""
         _, n_cols = self.heads(widths)
-        return lane_config(cover_head(n_cols, settings.head_lanes), n_cols)
+        lanes = cover_head(n_cols, settings.head_lanes)
+        return lane_config(lanes, n_cols, self.head_tiles(widths))
 
     def resolve(
         self, settings: LaneGroupSettings, graph: Graph | RowDegrees, widths: Widths
     ) -> LaneGroupSettings:
         """Choose the settings that are None by the columns of a head and a lane's registers."""
         functors = self.functors
-        blocks = self.blocks(settings, widths)
+        group_nzs = self.group_nzs(settings, widths, graph.nnz, graph.shape[0])
+        blocks = self.blocks(settings.filled(group_nzs=group_nzs), widths)
         lane_columns = blocks.lanes.vector * blocks.lanes.lane_vectors
         item_floats = lane_columns * max(functor.items for functor in functors)
-        at_once = settings.at_once or max(1, min(FLOATS_AT_ONCE // item_floats, MOST_AT_ONCE))
-        floats = max(
-            lane_columns * (functor.outputs + functor.rows + functor.items * at_once)
+        floats_at_once = min(functor.floats_at_once for functor in functors)
+        most_at_once = min(functor.most_at_once for functor in functors)
+        at_once = settings.at_once or max(1, min(floats_at_once // item_floats, most_at_once))
+        registers = max(
+            functor.registers
+            + lane_columns * (functor.outputs + functor.rows + functor.items * at_once)
             + functor.numbers * at_once
             for functor in functors
         )
-        registers = -(-(OTHER_REGISTERS + floats) // 8) * 8
-        sm_blocks = max(1, min(SM_THREADS, SM_REGISTERS // registers) // blocks.threads)
+        most_threads = min(functor.threads for functor in functors)
+        threads = min(most_threads, SM_REGISTERS // (-(-registers // 8) * 8))
+        sm_blocks = max(1, threads // blocks.threads)
         sm_blocks = min(settings.blocks_per_sm or sm_blocks, 2048 // blocks.threads, 32)
-        resolved = settings.filled(head_lanes=blocks.lanes.lanes, at_once=at_once)
-        return resolved.replaced(blocks_per_sm=sm_blocks)
+        resolved = settings.filled(
+            head_lanes=blocks.lanes.lanes, at_once=at_once, group_nzs=group_nzs
+        )
+        return resolved.replaced(blocks_per_sm=sm_blocks, heads_together=blocks.heads_together)
 
     def describe(
         self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
@@ -139,13 +179,10 @@ class LaneGroups(WalkStrategy):
         sizes = {"heads": np.int32(heads), "n_cols": np.int32(n_cols)}
         buffers = Buffers(
             {**partition.arrays, "order": numbers_32(nonzero_order), **sizes},
+            {"arrivals": (n_parts, np.uint32)},
             {
-                "part_sums": (
-                    n_parts * max(functor.outputs, 1) * blocks.subwarp_floats,
-                    np.float32,
-                ),
+                "part_sums": (n_parts * functor.outputs * blocks.subwarp_floats, np.float32),
                 "part_heads": (2 * n_parts * blocks.heads_together, np.float32),
-                "arrivals": (n_parts, np.uint32),
             },
         )
         provenance = replace(provenance, setup_seconds=seconds)

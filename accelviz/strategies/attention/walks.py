@@ -61,6 +61,12 @@ class Functor:
         Whether it also sums over all rows.
     dropout : bool
         Whether `rate` and `random`, of dropout, are arguments.
+    floats_at_once, most_at_once : int
+        By the rule, floats of gathered rows that a lane loads together, and most nonzeros to which
+        they belong.
+    registers, threads : int
+        By the rule, registers of a thread beside its columns, and most resident threads of an SM.
+        They bound the blocks per SM; measured on an H100, `numbers` of `gat_sources`, too.
     """
 
     name: str
@@ -73,6 +79,10 @@ class Functor:
     slope: bool = False
     totals: bool = False
     dropout: bool = True
+    floats_at_once: int = 32
+    most_at_once: int = 4
+    registers: int = 28
+    threads: int = 1024
 
     def arguments(self, walk: tuple[str, ...], workspace: tuple[str, ...]) -> tuple[str, ...]:
         """Return the names of the kernel's arguments, without sizes."""
@@ -84,19 +94,27 @@ class Functor:
         )
 
 
-def _functor(name: str, operands: str, *sizes: int, **options: bool) -> Functor:
+def _functor(name: str, operands: str, *sizes: int, **options: Any) -> Functor:
     return Functor(name, tuple(operands.split()), *sizes, **options)
 
 
+_EXTREMUM = {"dropout": False, "registers": 16, "threads": 1280}
 #: Functors by operation; a gradient's walk over the columns comes first. The four integers are
 #: `outputs`, `items`, `rows` and `numbers`.
 FUNCTORS = {
-    "gat": (_functor("gat", "receiver sender V Y row_max row_sum", 1, 1, 0, 1, slope=True),),
+    "gat": (
+        _functor("gat", "receiver sender V Y row_max row_sum", 1, 1, 0, 1, slope=True, threads=896),
+    ),
     "dot": (_functor("dot", "Q K V Y row_max row_sum", 1, 2, 1, 0),),
     "cosine": (_functor("cosine", "Q V scale Y row_max row_sum", 1, 1, 1, 1),),
     "gatv2": (_functor("gatv2", "R V a Y row_max row_sum", 1, 1, 2, 0, slope=True),),
     "gat_gradient": (
-        _functor("gat_sources", "statistics sender V dY d_sender dV", 1, 1, 1, 4, slope=True),
+        _functor(
+            *("gat_sources", "statistics sender V dY d_sender dV", 1, 1, 1, 3),
+            slope=True,
+            floats_at_once=16,
+            registers=36,
+        ),
         _functor("gat_targets", "statistics sender V dY d_receiver", 0, 1, 1, 1, slope=True),
     ),
     "dot_gradient": (
@@ -108,16 +126,26 @@ FUNCTORS = {
         _functor("cosine_targets", "statistics Q V scale dY dQ", 1, 1, 2, 1),
     ),
     "gatv2_gradient": (
-        _functor("gatv2_sources", "statistics R V a dY dV", 1, 2, 2, 3, slope=True),
-        _functor("gatv2_targets", "statistics R V a dY dR", 1, 1, 4, 0, slope=True, totals=True),
+        _functor(
+            *("gatv2_sources", "statistics R V a dY dV", 1, 2, 2, 3),
+            slope=True,
+            most_at_once=2,
+            registers=16,
+        ),
+        _functor(
+            *("gatv2_targets", "statistics R V a dY dR", 1, 1, 4, 0),
+            slope=True,
+            totals=True,
+            registers=16,
+        ),
     ),
     "spmm_gradient": (
         _functor("spmm_sources", "values X dY d_values dX", 1, 1, 1, 1, dropout=False),
     ),
-    "spmm_max": (_functor("largest", "X Y share", 2, 1, 0, 0, dropout=False),),
-    "spmm_min": (_functor("least", "X Y share", 2, 1, 0, 0, dropout=False),),
+    "spmm_max": (_functor("largest", "X Y share", 2, 1, 0, 0, **_EXTREMUM),),
+    "spmm_min": (_functor("least", "X Y share", 2, 1, 0, 0, **_EXTREMUM),),
     "spmm_extremum_gradient": (
-        _functor("extremum_sources", "X Y dY dX", 1, 2, 1, 2, dropout=False),
+        _functor("extremum_sources", "X Y dY codes dX", 1, 2, 1, 2, dropout=False, registers=16),
     ),
 }
 
@@ -127,13 +155,17 @@ def cover_head(n_cols: int, head_lanes: int | None = None) -> Lanes:
     return cover(n_cols, head_lanes, powers=True, one_tile=True)
 
 
-def lane_config(lanes: Lanes, n_cols: int) -> dict[str, int]:
-    """Return the compile-time constants of kernels/attention/columns.cuh."""
+def lane_config(lanes: Lanes, n_cols: int, head_tiles: int = 1) -> dict[str, int]:
+    """Return the compile-time constants of kernels/attention/columns.cuh but `whole_heads`.
+
+    `n_cols` is the number of columns of a tile, `head_tiles` the number of tiles of a head.
+    """
     return {
         "vector": lanes.vector,
         "head_lanes": lanes.lanes,
         "lane_vectors": lanes.lane_vectors,
         "whole_lanes": int(lanes.whole(n_cols)),
+        "head_tiles": head_tiles,
     }
 
 
@@ -163,20 +195,24 @@ def _small_call(
 def statistics_calls(
     pattern: Pattern, operation: Operation, heads: int, lanes: Mapping[str, int]
 ) -> tuple[Call, ...]:
-    """Return the call before the walks of attention's gradient, if the operation needs one.
+    """Return the call before the walks of a gradient, if the operation needs one.
 
-    It computes D[i] = dY[i] . Y[i] per row and head, which both walks need. `lanes` is the
-    `lane_config` of the walks: D and dY[i] . V[j] have to be equal bit for bit if alpha is 1.
+    Of attention, it computes D[i] = dY[i] . Y[i] per row and head, which both walks need. `lanes`
+    is the `lane_config` of the walks: D and dY[i] . V[j] have to be equal bit for bit if alpha is
+    1. Of extrema, it computes their codes.
     """
-    if "row_max" not in operation.operands:
+    operands: tuple[str, ...]
+    if operation.name == "spmm_extremum_gradient":
+        entry, operands = "codes_of_extrema", ("Y", "codes")
+    elif operation.name == "gat_gradient":
+        entry = "statistics_of_gat"
+        operands = ("receiver", "Y", "row_max", "row_sum", "dY", "statistics")
+    elif "row_max" in operation.operands:
+        entry, operands = "statistics_of_any", ("Y", "row_max", "row_sum", "dY", "statistics")
+    else:
         return ()
-    of_gat = operation.name == "gat_gradient"
     blocks = -(-pattern.n_rows * heads // (_THREADS // lanes["head_lanes"]))
-    arguments = (
-        *(("receiver",) if of_gat else ()),
-        *("Y", "row_max", "row_sum", "dY", "statistics", "n_targets", "heads", "n_cols"),
-    )
-    entry = "statistics_of_gat" if of_gat else "statistics_of_any"
+    arguments = (*operands, "n_targets", "heads", "n_cols")
     return (_small_call("statistics", entry, blocks, 1, arguments, whole_heads=1, **lanes),)
 
 
@@ -196,14 +232,24 @@ class WalkStrategy(Strategy):
 
         If the columns are independent of each other, their tiles take the place of heads.
         """
-        n_cols = widths["n_cols"]
-        if self.operation.independent == "n_cols" and n_cols > 0:
-            return n_cols // column_tile(n_cols), column_tile(n_cols)
-        return widths.get("heads", 1), n_cols
+        heads, n_cols = widths.get("heads", 1), widths["n_cols"]
+        tiles = self.head_tiles(widths)
+        return heads * tiles, n_cols // tiles
+
+    def head_tiles(self, widths: Widths) -> int:
+        """Return the number of column tiles of a head; 1 if columns depend on each other.
+
+        Scores of `gat` are operands, so that the columns of V are independent.
+        """
+        n_cols, operation = widths["n_cols"], self.operation
+        if n_cols < 1 or not (operation.independent == "n_cols" or operation.name == "gat"):
+            return 1
+        tile = column_tile(n_cols)
+        return 1 if operation.name == "gat" and tile < NARROW_TILE else n_cols // tile
 
     @abstractmethod
     def lane_config(self, settings: Any, widths: Widths) -> dict[str, int]:
-        """Return the compile-time constants of kernels/attention/columns.cuh but `whole_heads`."""
+        """Return `walks.lane_config` of the lanes of a head."""
 
     @abstractmethod
     def walk(
@@ -225,14 +271,16 @@ class WalkStrategy(Strategy):
         """
         heads, n_cols = self.heads(widths)
         check(graph, n_cols)
-        statistics = {"statistics": (graph.n_rows * heads * 4, np.float32)}
+        of_rows = {
+            "statistics": (graph.n_rows * heads * 4, np.float32),
+            "codes": (graph.n_rows * heads * n_cols, np.uint8),
+        }
         provenance = Provenance(self, graph.values, widths, settings)
 
         def walk_plan(functor: Functor, walked: Graph, order: Any = None) -> Plan:
             plan = _with_totals(*self.walk(functor, walked, order, provenance), functor)
             workspace = dict(plan.buffers.workspace)
-            if "statistics" in functor.operands:
-                workspace |= statistics
+            workspace |= {name: of_rows[name] for name in of_rows if name in functor.operands}
             buffers = replace(plan.buffers, workspace=workspace, zero_outputs=())
             return replace(plan, buffers=buffers)
 
@@ -267,6 +315,7 @@ def _with_totals(plan: Plan, n_totals: int, functor: Functor) -> Plan:
         "n_parts": np.int32(TOTAL_PARTS),
     }
     workspace = {
+        **plan.buffers.workspace,
         "block_totals": (max(n_totals, 1) * entries, np.float32),
         "part_totals": (TOTAL_PARTS * entries, np.float32),
     }
@@ -293,7 +342,8 @@ class RowWarp(WalkStrategy, RowStrategy):
     def lane_config(self, settings: Any, widths: Widths) -> dict[str, int]:
         """Return the 32 lanes of a head, with columns 32 apart."""
         _, n_cols = self.heads(widths)
-        return lane_config(Lanes(1, WARP_SIZE, -(-n_cols // WARP_SIZE), 1), n_cols)
+        lanes = Lanes(1, WARP_SIZE, -(-n_cols // WARP_SIZE), 1)
+        return lane_config(lanes, n_cols, self.head_tiles(widths))
 
     def walk(
         self, functor: Functor, walked: Graph, order: Any, provenance: Provenance

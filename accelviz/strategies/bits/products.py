@@ -43,6 +43,8 @@ STAGE_BITS, TILED_BITS, SPLIT_BITS, POPC_BITS = 512, 256, 512, 1024
 GROUP_ROWS, GROUP_COLUMNS, GROUP_BITS, ALIGNMENT, GROUP_OUT = 128, 128, 1024, 1024, WARPS * 16 * 160
 #: "warpgroup": the architecture with its instruction; SMs, and so blocks, which loop over tiles.
 GROUP_ARCH, SMS = "sm_90a", 132
+#: "warpgroup": most planes of B for packed results, whose blocks have whole words of 32 columns.
+MOST_FINISHED_PLANES = 8
 #: "warpgroup": pipeline stages, by the number of products (1 or 2) side by side in a block.
 _GROUP_STAGES = {1: 6, 2: 4}
 #: "tiled": tensor-core tiles of a warp along rows and columns, divided among planes; stages.
@@ -132,7 +134,25 @@ class BitProduct(Strategy):
 
     def _arguments(self, sizes: dict[str, Any]) -> dict[str, Any]:
         """Return the kernel's arguments in order, by name; None for an operand of a run."""
-        return dict.fromkeys(_OPERANDS) | sizes
+        if not self.finishes:
+            return dict.fromkeys(_OPERANDS) | sizes
+        epilogue, shape = self.epilogue, (0, 0, 0)
+        coefficients = ("alpha", "beta", "gamma", "row_scale")
+        unread = None if epilogue else np.zeros(1, np.float32)
+        scale = None if epilogue and epilogue.bits else np.float32(1)
+        if epilogue and epilogue.bits:
+            result = int(sizes["rows"]), int(sizes["columns"])
+            shape = layout(result, epilogue.bits, epilogue.side)
+        packed = zip(("out_bits", "out_lines", "out_words"), map(np.int32, shape), strict=True)
+        operands = dict.fromkeys(_OPERANDS) | dict.fromkeys(coefficients, unread)
+        return operands | sizes | dict.fromkeys(("low", "step"), scale) | dict(packed)
+
+    def _output(self) -> dict[str, int]:
+        """Return the compile-time constants of the result of a kernel that `finishes`."""
+        epilogue = self.epilogue or Epilogue()
+        output = 0 if self.epilogue is None else 2 if epilogue.bits else 1
+        along_columns = int(self.epilogue is not None and epilogue.side == "left")
+        return {"output": output, "relu": int(epilogue.relu), "along_columns": along_columns}
 
     def _tensor_maps(self, config: Mapping[str, int], shapes: list[Shape]) -> dict[str, TensorMap]:
         return {}
@@ -197,18 +217,6 @@ class Split(BitProduct):
     entry, finishes = "split_sum", True
     mma_bits: ClassVar[int] = 256
 
-    def _arguments(self, sizes: dict[str, Any]) -> dict[str, Any]:
-        epilogue, shape = self.epilogue, (0, 0, 0)
-        coefficients = ("alpha", "beta", "gamma", "row_scale")
-        unread = None if epilogue else np.zeros(1, np.float32)
-        scale = None if epilogue and epilogue.bits else np.float32(1)
-        if epilogue and epilogue.bits:
-            result = int(sizes["rows"]), int(sizes["columns"])
-            shape = layout(result, epilogue.bits, epilogue.side)
-        packed = zip(("out_bits", "out_lines", "out_words"), map(np.int32, shape), strict=True)
-        operands = dict.fromkeys(_OPERANDS) | dict.fromkeys(coefficients, unread)
-        return operands | sizes | dict.fromkeys(("low", "step"), scale) | dict(packed)
-
     def _map(self, shape: Shape, bits: Pair, settings: Any) -> _Mapped:
         rows, columns, inner = shape
         s, t = bits
@@ -232,8 +240,7 @@ class Split(BitProduct):
             words = layout((rows, columns), epilogue.bits, epilogue.side)[2]
             grid = (row_blocks, words, 1) if left else (words, column_blocks, 1)
         config = {"mma_k": self.mma_bits, "warps": WARPS, "k_warps": k_warps}
-        config |= {"output": 0 if self.epilogue is None else 2 if epilogue.bits else 1}
-        config |= {"relu": int(epilogue.relu), "along_columns": int(left)}
+        config |= self._output()
         shares = Shares(SIDE, SIDE, np.arange(row_blocks), SPLIT_BITS, k_warps)
         return _Mapped(config | _named(planes, passes), grid, shares, SPLIT_BITS)
 
@@ -318,15 +325,17 @@ class Warpgroup(BitProduct):
 
     name = entry = "warpgroup"
     summary = "Hopper's tensor cores, wgmma m64n128k256: warpgroups read shared memory"
-    capability, arch = 90, GROUP_ARCH
+    capability, arch, finishes = 90, GROUP_ARCH, True
 
     def _arguments(self, sizes: dict[str, Any]) -> dict[str, Any]:
         return super()._arguments(sizes) | dict.fromkeys(_MAPS, NO_TENSOR_MAP)
 
     def _tensor_maps(self, config: Mapping[str, int], shapes: list[Shape]) -> dict[str, TensorMap]:
         b_planes = config["b_planes"]
-        b_lines = config["halves"] * GROUP_COLUMNS // b_planes
-        boxes = (1, GROUP_ROWS // 8), (b_planes, b_lines // 8)  # planes, groups of eight lines
+        boxes = (
+            (1, GROUP_ROWS // 8),
+            (b_planes, config["column_tiles"]),
+        )  # planes, groups of 8 lines
         maps = {}
         for argument, name, shape, box in zip(_MAPS, "AB", shapes, boxes, strict=True):
             planes, lines, n = shape
@@ -335,23 +344,37 @@ class Warpgroup(BitProduct):
         return maps
 
     def _map(self, shape: Shape, bits: Pair, settings: Any) -> _Mapped:
-        row_tiles = -(-shape[0] // GROUP_ROWS)
+        rows, columns, _ = shape
+        output = self._output()
+        if output["output"] == 2:
+            assert self.epilogue is not None
+            if bits[1] > MOST_FINISHED_PLANES:
+                expected = f"at most {MOST_FINISHED_PLANES} for packed results"
+                raise ArgumentError("b_bits", f"got {bits[1]}", expected)
+            packed = 32 * layout((rows, columns), self.epilogue.bits, self.epilogue.side)[2]
+            is_left = output["along_columns"]
+            rows, columns = (rows, packed) if is_left else (packed, columns)
+        row_tiles = -(-rows // GROUP_ROWS)
 
-        def column_tiles(halves: int) -> int:
-            return -(-shape[1] // (halves * GROUP_COLUMNS // 8 // bits[1] * 8))
+        def block_tiles(halves: int) -> int:  # tiles of 8 columns; of 32 for packed results
+            tiles = halves * GROUP_COLUMNS // 8 // bits[1]
+            return tiles // 4 * 4 if output["output"] == 2 else tiles
+
+        def column_blocks(halves: int) -> int:
+            return -(-columns // (8 * block_tiles(halves)))
 
         def most_lines(halves: int) -> int:  # lines of A and B that one SM reads
-            sm_tiles = -(-row_tiles * column_tiles(halves) // SMS)
+            sm_tiles = -(-row_tiles * column_blocks(halves) // SMS)
             return sm_tiles * (GROUP_ROWS + halves * GROUP_COLUMNS)
 
-        halves = min((2, 1), key=most_lines)
-        stages, blocks = _GROUP_STAGES[halves], min(row_tiles * column_tiles(halves), SMS)
-        config = {"groups": GROUP_ROWS // 64, "halves": halves, "stages": stages}
-        config |= {"a_planes": bits[0], "b_planes": bits[1]}
+        halves = min((2, 1) if block_tiles(1) else (2,), key=most_lines)
+        stages, blocks = _GROUP_STAGES[halves], min(row_tiles * column_blocks(halves), SMS)
+        config = {"groups": GROUP_ROWS // 64, "halves": halves, "stages": stages, **output}
+        config |= {"a_planes": bits[0], "b_planes": bits[1], "column_tiles": block_tiles(halves)}
         stage_bytes = (GROUP_ROWS + halves * GROUP_COLUMNS) * GROUP_BITS // 8
         shared_bytes = stages * stage_bytes + ALIGNMENT + GROUP_OUT
-        tile_blocks = np.arange(row_tiles) * column_tiles(halves) % max(blocks, 1)
-        shares = Shares(GROUP_ROWS, 16, tile_blocks)
+        shown_tiles = np.arange(-(-shape[0] // GROUP_ROWS))
+        shares = Shares(GROUP_ROWS, 16, shown_tiles * column_blocks(halves) % max(blocks, 1))
         return _Mapped(config, (blocks, 1, 1), shares, GROUP_BITS, shared_bytes=shared_bytes)
 
 

@@ -8,6 +8,7 @@ as many products as lanes. The constants were fitted to sweeps on an H200.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,10 +21,12 @@ from accelviz.partition.nonzero_runs import Products, rows_of_nonzeros, run_work
 from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths, WorkerLanes
 from accelviz.plans.description import Description, LaneColumns
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
+from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.plans.settings import Settings, setting
 from accelviz.strategies.blocks import POWERS, block_threads_setting
 from accelviz.strategies.lanes import ENOUGH_LANES, Lanes, cover
 from accelviz.strategies.sddmm.operation import SDDMM, check_heads
+from accelviz.strategies.subwarps import L2_BYTES, NARROW_BYTES, choose_tile, local_order
 
 #: Threads per block. 256 and more are slower except on the smallest graphs; 64 are slower for few
 #: columns.
@@ -39,6 +42,29 @@ LONG_PRODUCTS, LONG_DEGREE = 1 << 20, 12
 LONG_GROUP = 8
 #: Largest `at_once`: fewer products together leave registers to more blocks.
 LONG_AT_ONCE = 2
+
+
+#: Least columns for which the rule looks at the order.
+LEAST_TILED = 2 * NARROW_BYTES // FLOAT_BYTES
+#: Bytes of V from which on launches have tiles of its columns, in an order that is not local and in
+#: a local one, whose tiles have LOCAL_TILE columns.
+FAR_BYTES, LOCAL_FAR_BYTES, LOCAL_TILE = 2 * L2_BYTES, 8 * L2_BYTES, 128
+
+
+def choose_launch_columns(
+    n_cols: int, shape: tuple[int, int], products: int, local: bool | None
+) -> int | None:
+    """Return the columns of a launch by the rule: those of a tile of V that stays in the L2.
+
+    In an order that is not local, the tiles are SpMM's. None is all columns, or no knowledge of
+    the order.
+    """
+    feature_bytes = FLOAT_BYTES * n_cols * shape[1]
+    if local is None or feature_bytes <= (LOCAL_FAR_BYTES if local else FAR_BYTES):
+        return None
+    if local:
+        return LOCAL_TILE if n_cols >= 2 * LOCAL_TILE else None
+    return choose_tile(n_cols, shape, products, False)
 
 
 class LaneGroupSettings(Settings):
@@ -63,36 +89,58 @@ class LaneGroupSettings(Settings):
         tries=(1, 2, 4, 8),
     )
     block_threads: int = block_threads_setting(BLOCK_THREADS, 64, 128, 256)
+    column_tile: int = setting(
+        None, "most columns of a launch; further column tiles have launches of their own", 1 << 20
+    )
 
-    def resolved(self, graph: Graph | RowDegrees, widths: Widths) -> LaneGroupSettings:
-        """Choose the settings that are None by a rule fitted to sweeps on an H200.
+    def resolved(
+        self, graph: Graph | RowDegrees, widths: Widths, local: bool | None
+    ) -> LaneGroupSettings:
+        """Choose the settings that are None by a rule fitted to sweeps on an H200 and an H100.
+
+        `local` is whether the order of the vertices is local; None if that is not known.
 
         Raises
         ------
         PartitionError
             If `at_once` exceeds `group_products`, or that exceeds `lanes`.
         """
-        head = self.cover(widths)
-        lanes, at_once, products = head.lanes, self.at_once, self.group_products
+        n_cols, heads = widths["n_cols"], widths["heads"]
+        shape, products = (graph.n_rows * heads, graph.shape[1] * heads), graph.nnz * heads
+        tile = self.column_tile or choose_launch_columns(n_cols, shape, products, local) or n_cols
+        head = self.filled(column_tile=tile).cover(widths)
+        lanes, at_once, group_products = head.lanes, self.at_once, self.group_products
         long_products = max(LONG_PRODUCTS, LONG_DEGREE * graph.n_rows)
-        long_rows = graph.nnz * widths["heads"] >= long_products
+        long_rows = products >= long_products
         if at_once is None:
             products_in_flight = max(COLUMNS_AT_ONCE // (head.lane_vectors * head.vector), 1)
             power_of_two = 1 << (products_in_flight.bit_length() - 1)
-            at_once = min(power_of_two, MOST_AT_ONCE[head.vector], products or lanes)
+            at_once = min(power_of_two, MOST_AT_ONCE[head.vector], group_products or lanes)
             # The limit is for the rule's number of lanes for most column counts.
             if long_rows and lanes == ENOUGH_LANES:
                 at_once = min(at_once, LONG_AT_ONCE)
-        if products is None:
-            products = min(max(LONG_GROUP if long_rows else 1, at_once), lanes)
-        if not at_once <= products <= lanes:  # a lane loads row and column of one product
-            problem = f"at_once={at_once}, group_products={products}, lanes={lanes}"
+        if group_products is None:
+            group_products = min(max(LONG_GROUP if long_rows else 1, at_once), lanes)
+        if not at_once <= group_products <= lanes:  # a lane loads row and column of one product
+            problem = f"at_once={at_once}, group_products={group_products}, lanes={lanes}"
             raise PartitionError("at_once", problem, "at_once <= group_products <= lanes")
-        return self.filled(lanes=lanes, at_once=at_once, group_products=products)
+        return self.filled(
+            lanes=lanes, at_once=at_once, group_products=group_products, column_tile=tile
+        )
+
+    def launches(self, widths: Widths) -> tuple[int, int]:
+        """Return the number of launches, and the most columns of one, a multiple of a vector's."""
+        n_cols = widths["n_cols"]
+        vector = cover(n_cols).vector
+        vectors = n_cols // vector
+        tile_vectors = min(max((self.column_tile or n_cols) // vector, 1), vectors)
+        launches = -(-vectors // tile_vectors)
+        return launches, -(-vectors // launches) * vector
 
     def cover(self, widths: Widths) -> Lanes:
-        """Choose how the lanes cover the columns of a head."""
-        return cover(widths["n_cols"], self.lanes, powers=True)
+        """Choose how the lanes cover a launch's columns of a head."""
+        vector = cover(widths["n_cols"]).vector
+        return cover(self.launches(widths)[1], self.lanes, widest=vector, powers=True)
 
     def groups(self, widths: Widths) -> int:
         """Return the number of subwarps per block."""
@@ -123,7 +171,7 @@ class LaneGroups(Strategy):
         check_heads(graph, heads)
         rows, preprocessing_seconds = rows_of_nonzeros(graph)
         lanes, groups = settings.cover(widths), settings.groups(widths)
-        run = settings.group_products
+        run, (launches, launch_columns) = settings.group_products, settings.launches(widths)
         kernel = KernelSpec(
             file="sddmm/lane_groups.cu",
             entry="lane_groups",
@@ -132,7 +180,8 @@ class LaneGroups(Strategy):
                 "lanes": lanes.lanes,
                 "lane_vectors": lanes.lane_vectors,
                 "tiles": lanes.tiles,
-                "whole_tiles": int(lanes.whole(n_cols)),
+                "whole_tiles": int(lanes.whole(launch_columns) and n_cols % launch_columns == 0),
+                "launch_vectors": launch_columns // lanes.vector,
                 "group_products": run,
                 "at_once": settings.at_once,
                 "groups": groups,
@@ -140,6 +189,10 @@ class LaneGroups(Strategy):
             },
             arguments=("rows", "columns", "U", "V", "scores", "nnz", "n_cols"),
         )
+        kernels = [
+            replace(kernel, config={**kernel.config, "launch": number})
+            for number in range(launches)
+        ]
         blocks = -(-graph.nnz * heads // (run * groups))
         launch = LaunchConfig((blocks, 1, 1), groups * lanes.lanes // WARP_SIZE)
         arrays = {
@@ -151,7 +204,7 @@ class LaneGroups(Strategy):
         workload = partial(run_workload, graph.row_pointers, run, heads, groups)
         return Plan(
             Layout(graph.pattern, workload, workers_per_block=groups),
-            (Call(launch, kernel),),
+            tuple(Call(launch, kernel) for kernel in kernels),
             Buffers(arrays, zero_outputs=()),
             Provenance(self, graph.values, widths, settings, preprocessing_seconds),
         )
@@ -167,8 +220,11 @@ class LaneGroups(Strategy):
     def resolve(
         self, settings: LaneGroupSettings, graph: Graph | RowDegrees, widths: Widths
     ) -> LaneGroupSettings:
-        """Choose the settings that are None by the graph's size."""
-        return settings.resolved(graph, widths)
+        """Choose the settings that are None by the graph's size and vertex order."""
+        local = None
+        if isinstance(graph, Graph) and widths["n_cols"] >= LEAST_TILED:
+            local, _ = local_order(graph)
+        return settings.resolved(graph, widths, local)
 
     def describe(
         self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
@@ -177,6 +233,6 @@ class LaneGroups(Strategy):
         lanes, groups = settings.cover(widths), settings.groups(widths)
         return Description(
             Products(settings.group_products, widths["heads"], groups, atomics=0),
-            LaneColumns(lanes.lanes, lanes.vector, widths["n_cols"]),
+            LaneColumns(lanes.lanes, lanes.vector, settings.launches(widths)[1]),
             WorkerLanes(lanes.lanes, groups * lanes.lanes // WARP_SIZE),
         )
