@@ -200,10 +200,9 @@ def _grade(options: argparse.Namespace) -> Result:
     from accelviz.course.autograde import grading, tables
 
     limits, output = _limits(options), _table(options, "grades-by-question.csv")
-    is_partial = bool(options.assignment or options.student)
-    previous = tables.read_table(output) if is_partial else tables.table([])
-    done: list[tables.Graded] = []
+    previous, done = tables.read_table(output), list[tables.Graded]()
     log = _progress_log()
+    log("starting; compiling takes a minute more the first time, and after an update")
 
     def progress(graded: tables.Graded, total: int) -> None:
         done.append(graded)
@@ -226,6 +225,11 @@ def _grade(options: argparse.Namespace) -> Result:
     for name, graded in zip(names, results, strict=True):
         lines.append(f"{name.ljust(max(map(len, names)))}  {tables.points_line(graded)}")
         lines += [f"    {clean(remark)}" for remark in graded.remarks]
+    if not options.assignment and not options.student:
+        for student, assignment in tables.missing(previous, tables.table(results)):
+            lines.append(
+                clean(f"{student} {assignment}  not in submitted/ any more; its rows stay")
+            )
     lines.append(f"sandbox: {border.summary()}")
     lines.append(f"{len(results)} submissions, grades in {output}")
     return "\n".join(lines), 1 if any(graded.set_aside for graded in results) else 0

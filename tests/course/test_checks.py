@@ -84,7 +84,7 @@ def remote_function(text, name):
         return remote.call_in_submission(space[name], message["function"], *arguments[1:])
 
     link = types.SimpleNamespace(
-        cells=(text,), shared={}, processor_seconds=time.process_time, request=request
+        cells=(text,), shared={}, replaced=(), processor_seconds=time.process_time, request=request
     )
     return remote.Remote(link, 0, name)
 

@@ -320,6 +320,7 @@ def test_the_commands_grade_a_class(tmp_path, shipped, capsys, monkeypatch):
     options = ["--course", "c", "--assignment", "T1", "--cell-seconds", "20"]
     assert cli.main(["assignments", "grade", *options]) == 1
     printed, told = capsys.readouterr()
+    assert "starting" in told.splitlines()[0]
     assert "s  2 of 2  " in told.splitlines()[-1]
     assert "ada T1  7 of 7, 3 more by hand\n" in printed
     assert "bob T1  set aside: T1.ipynb is no notebook (Expecting value in line 1)" in printed
@@ -341,6 +342,30 @@ def test_the_commands_grade_a_class(tmp_path, shipped, capsys, monkeypatch):
     assert "it is no course folder" in capsys.readouterr().err
     assert cli.main(["assignments", "grade", *options, "--student", "nobody"]) == 2
     assert "there is no submission of nobody" in capsys.readouterr().err
+
+
+def test_a_submission_that_was_moved_away_stays_in_the_table():
+    old = tables.table([tables.Graded("ada", "T1", [tables.Row("a", 1.0, 2.0)])])
+    new = tables.table([tables.Graded("bob", "T1", [tables.Row("a", 2.0, 2.0)])])
+    assert tables.missing(old, new) == [("ada", "T1")]
+    assert list(tables.merged(old, new)["student"]) == ["ada", "bob"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("![plan](attachment:my%20plan.png)", "(the picture my plan.png is missing)"),
+        ("![plan](attachment:there.png)", "![plan](attachment:there.png)"),
+        ("a <b>", "a <\u200bb>"),
+        (r"\(" * 30_000, "(" * 30_000),
+        (r"\(a < b\)", r"\(a < b\)"),
+    ],
+)
+def test_a_text_cell_cannot_stop_or_delay_feedback(text, expected):
+    from accelviz.course.autograde.execute import PlainText
+
+    cell = nbformat.v4.new_markdown_cell(text, attachments={"there.png": {"image/png": "AAAA"}})
+    assert PlainText().preprocess_cell(cell, {}, 0)[0].source == expected
 
 
 @pytest.mark.parametrize(

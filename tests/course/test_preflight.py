@@ -5,6 +5,7 @@
 import copy
 import functools
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from accelviz import cli
 from accelviz.course.autograde.assignments import choose, find_assignments
 from accelviz.course.autograde.cells import checksum, is_test, question_of
 from accelviz.course.autograde.preflight import examine, run_visible_tests
+from accelviz.course.autograde.repair import Checked
 from accelviz.errors import ArgumentError
 from tests.course import tiny
 
@@ -305,3 +307,33 @@ def test_assignments_are_found_by_folder_and_short_name(tmp_path):
     assert list(known) == ["T2-long-name"]
     assert choose(known, ["T2"]) == choose(known, ["T2-long-name"]) == choose(known, [])
     assert [is_test(cell) for cell in known["T2-long-name"].released.cells].count(True) == 2
+
+
+def test_a_test_that_the_teacher_mended_is_no_accusation(assignment, check):
+    notebook = tiny.answered(assignment.released)
+    cell = tiny.cell_of(notebook, "test-double")
+    cell.source = "assert double(2) == 5"  # as it was when this copy was handed out
+    cell.metadata["nbgrader"]["checksum"] = checksum(cell)
+    checked = check(notebook)
+    assert checked.fine
+    assert kinds(checked) == ["renewed"]
+    mended = tiny.cell_of(checked.notebook, "test-double")
+    assert mended.source == tiny.cell_of(assignment.released, "test-double").source
+    cell.source = "pass"  # changed by the student, with the old checksum
+    assert kinds(check(notebook)) == ["changed"]
+
+
+def test_preflight_hides_what_grading_hides():
+    """`BlockSetting` has the answer of A2; only the hidden tests tell that it is not there."""
+    a2 = find_assignments()["A2-block-partition"]
+    notebook = copy.deepcopy(a2.released)
+    notebook.cells = [
+        cell for cell in notebook.cells if question_of(cell) in ("A2-imports", "A2-pattern")
+    ]
+    notebook.cells[
+        -1
+    ].source = (
+        "from accelviz.partition.block_level import BlockSetting\nbound = BlockSetting().deg_bound"
+    )
+    checked = run_visible_tests(Checked(Path("A2.ipynb"), a2, (), notebook))
+    assert "NotYours" in problem_of(checked, "test").text

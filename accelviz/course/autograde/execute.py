@@ -6,6 +6,7 @@ A preprocessor of nbgrader changes a notebook in one step of grading.
 from __future__ import annotations
 
 import re
+import urllib.parse
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from traitlets import Float, Integer
 from accelviz.course.autograde.border import Limits
 from accelviz.course.autograde.cells import is_locked
 from accelviz.course.autograde.sandbox import run
+
+#: Beginnings of formulas in a text cell; each one without an end is sought to the end of the text.
+_MAX_FORMULAS = 400
 
 
 class SandboxedExecute(preprocessors.NbGraderPreprocessor):
@@ -56,15 +60,26 @@ def execute(nb: Any, limits: Limits, folder: Path | None, **options: Any) -> Non
 
 
 class PlainText(preprocessors.NbGraderPreprocessor):
-    """Disables HTML in a student's text cells, which nbgrader's pages would render.
+    """Makes a student's text cells safe for nbgrader's pages.
 
-    Inserts a zero-width space after each `<` that could begin a tag, so the text looks the same.
+    Disables HTML by a zero-width space after each `<` that could begin a tag. Replaces pictures
+    that were pasted without their file, and formulas without an end, which stop or delay a page.
     """
 
     def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:
         """Change a text cell."""
         if cell.cell_type != "code" and not is_locked(cell):
-            cell.source = re.sub(r"<(?=[A-Za-z/!?])", "<\u200b", cell.source)
+            text = re.sub(r"<(?=[A-Za-z/!?])", "<\u200b", cell.source)
+            known = cell.get("attachments") or {}
+
+            def picture(match: re.Match[str]) -> str:
+                name = urllib.parse.unquote(match[1])
+                return match[0] if name in known else f"(the picture {name} is missing)"
+
+            text = re.sub(r"!\[[^\]\n]*\]\(attachment:([^)\s]*)[^)\n]*\)", picture, text)
+            if len(re.findall(r"\\[(\[]|\$\$", text)) > _MAX_FORMULAS:
+                text = re.sub(r"\\(?=[(\[])|\$\$", "", text)
+            cell.source = text
         return cell, resources
 
 

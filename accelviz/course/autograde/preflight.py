@@ -17,7 +17,7 @@ from typing import Any
 import nbformat
 
 from accelviz.course.autograde.assignments import Assignment, parse_notebook
-from accelviz.course.autograde.cells import is_locked, question_of
+from accelviz.course.autograde.cells import is_locked, is_test, question_of
 from accelviz.course.autograde.common import first_line
 from accelviz.course.autograde.repair import Checked, Problem, repair
 from accelviz.errors import AccelvizError
@@ -73,15 +73,16 @@ def run_visible_tests(checked: Checked) -> Checked:
     notebook, problems = copy.deepcopy(checked.notebook), list(checked.problems)
     try:
         library = checked.assignment.folder
-        runs = run(notebook, Limits(), checked.path.parent, library=library)
+        tests = "\n".join(cell.source for cell in filter(is_test, checked.assignment.source.cells))
+        runs = run(notebook, Limits(), checked.path.parent, library=library, tests=tests)
     except AccelvizError as error:
         problems.append(Problem("test", f"It could not be run: {error}", "", harmless=True))
         runs = []
     for result in filter(lambda result: result.problem, runs):
         question = f" ({result.question!r})" if result.question else ""
         text = f"Cell {result.index + 1}{question} fails: {result.problem}"
-        is_test = is_locked(notebook.cells[result.index])
-        ending = "A test says so; look at what it tests." if is_test else "Mend it."
+        says = is_locked(notebook.cells[result.index])
+        ending = "A test says so; look at what it tests." if says else "Mend it."
         problems.append(Problem("test", text, ending))
     return dataclasses.replace(checked, problems=tuple(problems))
 

@@ -20,6 +20,7 @@ import nbformat
 
 from accelviz.course.autograde.assignments import Assignment
 from accelviz.course.autograde.cells import (
+    checksum,
     details,
     is_graded,
     is_locked,
@@ -45,7 +46,7 @@ class Problem:
     """A fault of a submission."""
 
     #: `unreadable`, `unknown`, `name`, `format`, `kernel`, `duplicate`, `metadata`, `missing`,
-    #: `changed`, `order`, `size`, `syntax`, `blank` or `test`.
+    #: `changed`, `renewed`, `order`, `size`, `syntax`, `blank` or `test`.
     kind: str
     #: Description in one or two sentences, and advice to the student.
     text: str
@@ -116,6 +117,8 @@ class _Repair:
         self.match = match(original, cells)
         self.pairs = sorted(self.match.indices.items())
         self.problems: list[Problem] = []
+        #: Indices k of cells whose text is the one that was released with their metadata.
+        self.as_released = {k for k, cell in enumerate(cells) if _is_as_released(cell)}
         #: Indices k of cells to remove; cells to insert after the cell k, at the top for k = -1.
         self.removed: set[int] = set()
         self.inserted: dict[int, list[Any]] = {}
@@ -199,12 +202,18 @@ class _Repair:
             self.report("metadata", text, _USE_COPY, mended=True)
 
     def restore_locked_cells(self) -> None:
-        changed = []
+        changed, renewed = list[str](), list[str]()
         for i, k in self.pairs:
             source = self.original[i].source
             if is_locked(self.original[i]) and self.cells[k].source != source:
-                changed.append(f"{question_of(self.original[i])!r} (cell {k + 1})")
+                name = f"{question_of(self.original[i])!r} (cell {k + 1})"
+                (renewed if k in self.as_released else changed).append(name)
                 self.cells[k].source = source
+        if renewed:
+            text = (
+                f"Locked cells were renewed since this copy was handed out: {', '.join(renewed)}."
+            )
+            self.report("renewed", text, "Grading uses the new ones.", mended=True, harmless=True)
         if changed:
             text = f"Locked cells were changed (the checksum differs): {', '.join(changed)}. "
             text += "Grading puts the original back."
@@ -260,6 +269,13 @@ class _Repair:
                 advice = "Nothing to do, if your answer is in another cell."
                 advice = _USE_COPY if is_restored else advice
                 self.report("missing", text, advice, mended=is_restored)
+
+
+def _is_as_released(cell: Any) -> bool:
+    try:
+        return bool(details(cell).get("checksum") == checksum(cell))
+    except (KeyError, TypeError, ValueError):  # other metadata than nbgrader's
+        return False
 
 
 def _syntax_error(source: str) -> SyntaxError | None:

@@ -40,6 +40,7 @@ def run(
     seed: int = 0,
     library: Path | None = None,
     hidden: tuple[str, ...] = (),
+    tests: str = "",
 ) -> list[CellResult]:
     """Run a notebook, and write its outputs and the points of its tests into its cells.
 
@@ -56,6 +57,9 @@ def run(
         Folder whose modules the tests may import.
     hidden : tuple of str
         Folders that the submission may not read.
+    tests : str
+        Texts of the tests that it will be graded with, if they are others: what they check is not
+        to be found in the library.
 
     Returns
     -------
@@ -74,7 +78,7 @@ def run(
         if cell.cell_type == "code" and cell.source.strip()
     ]
     cells = [Cell(_kind(cell), cell.source) for _, cell in code]
-    tests = "\n".join(cell.source for cell in cells if cell.kind == "test")
+    tests = "\n".join([tests, *(cell.source for cell in cells if cell.kind == "test")])
     with tempfile.TemporaryDirectory(prefix="grade-", ignore_cleanup_errors=True) as scratch:
         handed_in, cache, shared = (Path(scratch) / name for name in ("given", "cache", "shared"))
         for path in (handed_in / "work", handed_in / "home", cache, shared):

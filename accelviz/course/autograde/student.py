@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import io
 import shutil
 import signal
@@ -15,6 +16,7 @@ import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
@@ -154,7 +156,8 @@ def main(descriptor: int, output_limit: int) -> None:
     shell = Shell.instance(config=config)
     shell.outputs.limit = output_limit
     sys.path.append("")  # last: a file beside the notebook must not replace a library
-    connection, server = Connection(descriptor), Server(shell)
+    connection = Connection(descriptor)
+    server = Server(shell, connection)
     send(connection, {"ready": True})
     while True:
         with contextlib.suppress(KeyboardInterrupt):  # an interrupt that arrives after its cell
@@ -167,11 +170,12 @@ class Server:
 
     {"cell": source, "seconds": limit} runs a cell. The other messages have an item "do": "get"
     returns the notebook's variable "name", "attribute" the attribute "name" of the object "handle";
-    "call" calls the object "handle" and "run" the library's function "function".
+    "call" calls the object "handle" and "run" the library's function "function". During a call, the
+    functions with the names in "replaced" ask the judge for their results.
     """
 
-    def __init__(self, shell: Shell) -> None:
-        self.shell = shell
+    def __init__(self, shell: Shell, connection: Connection) -> None:
+        self.shell, self._connection = shell, connection
         #: Objects that the judge has handles of; a handle is an index.
         self._objects: list[Any] = []
 
@@ -199,9 +203,20 @@ class Server:
         if kind == "attribute":
             return getattr(self._objects[message["handle"]], name)
         arguments, options = decode(message["arguments"], self._objects.__getitem__)
-        if kind == "call":
-            return self._objects[message["handle"]](*arguments, **options)
-        return import_function(message["function"])(*arguments, **options)
+        helpers = {name: functools.partial(self._ask, name) for name in message["replaced"]}
+        with patch.dict(namespace, helpers) if helpers else contextlib.nullcontext():
+            if kind == "call":
+                return self._objects[message["handle"]](*arguments, **options)
+            return import_function(message["function"])(*arguments, **options)
+
+    def _ask(self, name: str, *arguments: Any, **options: Any) -> Any:
+        """Return the judge's result of a helper."""
+        asked = encode((arguments, options), self._handle)
+        send(self._connection, {"ask": name, "arguments": asked})
+        reply = receive(self._connection)
+        if "error" in reply:
+            raise ValueError(reply["error"])
+        return decode(reply["value"], self._objects.__getitem__)
 
     def _handle(self, value: Any) -> int:
         for handle, known in enumerate(self._objects):

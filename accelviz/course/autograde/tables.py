@@ -96,6 +96,12 @@ def merged(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     return rows.sort_values(_KEYS, kind="stable", ignore_index=True)
 
 
+def missing(old: pd.DataFrame, new: pd.DataFrame) -> list[tuple[str, str]]:
+    """Return the student and the assignment of each submission in `old` that is not in `new`."""
+    pairs, present = (frame[_KEYS].itertuples(index=False, name=None) for frame in (old, new))
+    return sorted({*pairs} - {*present})
+
+
 def points_line(graded: Graded) -> str:
     """Return a submission's points as text, or the reason why it has none."""
     if graded.set_aside:

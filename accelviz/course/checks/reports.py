@@ -48,11 +48,11 @@ def sweep_table(table: Any, graph: Any) -> None:
         require(len(table) <= _MAX_ROWS, f"it has {len(table):,} rows; {_MAX_ROWS:,} will do")
         missing = [name for name in COLUMNS if name not in table]
         require(not missing, f"it lacks the columns {', '.join(missing)}")
-        for name, minimum in MIN_VALUES.items():
-            count = table[name].nunique()
-            require(count >= minimum, f"it has {count} values of {name}; {minimum} are asked for")
-        require(not table[list(COLUMNS)].isna().to_numpy().any(), "some numbers are missing")
         rows = _accel_gcn_rows(table)
+        for name, minimum in MIN_VALUES.items():
+            count = rows[name].nunique()
+            require(count >= minimum, f"it has {count} values of {name}; {minimum} are asked for")
+        require(not rows[list(COLUMNS)].isna().to_numpy().any(), "some numbers are missing")
         counts = [rows[name].nunique() for name in MIN_VALUES]
         n_settings, n_expected = len(rows[list(MIN_VALUES)].drop_duplicates()), math.prod(counts)
         require(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from accelviz.course.checks import hidden
 from accelviz.course.checks.common import case, integers, remarks, require, same
-from accelviz.course.checks.remote import link_of
+from accelviz.course.checks.remote import RIGHT_HELPERS, charged_once, link_of
 
 Lists = Mapping[str, npt.NDArray[np.int32]]
 #: Sizes of the inputs that are timed, each four times the one before, and most processor seconds
@@ -55,9 +55,10 @@ def first_places(first_places: Callable[[Any], Any], lists: Lists) -> None:
     counts = {name: _counts(degrees) for name, degrees in lists.items()}
     for array in counts.values():
         array.setflags(write=False)
-    _compare("places", first_places, counts, lambda array: np.cumsum(array) - array)
+    _compare("places", first_places, counts, _places)
 
 
+@charged_once("degree_histogram", "first_places")
 def ascending(counting_sort: Callable[[Any], Any], lists: Lists) -> None:
     """Require a permutation, stable or not, into ascending degrees; see `histogram`."""
     for name, degrees in lists.items():
@@ -65,6 +66,7 @@ def ascending(counting_sort: Callable[[Any], Any], lists: Lists) -> None:
             _check_ascending(degrees, counting_sort(degrees))
 
 
+@charged_once("degree_histogram", "first_places")
 def stable(counting_sort: Callable[[Any], Any], lists: Lists) -> None:
     """Require ascending degrees with rows of equal degree in their old order; see `histogram`."""
     _compare("order", counting_sort, lists, partial(np.argsort, kind="stable"))
@@ -83,6 +85,7 @@ def _compare(
             same(name, function(array), reference(array))
 
 
+@charged_once("degree_histogram", "first_places")
 def linear_sort(counting_sort: Callable[[Any], Any], seed: int) -> None:
     """Require processor time that grows as rows + largest degree do.
 
@@ -130,6 +133,13 @@ def _linear(
 
 def _counts(degrees: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     return np.bincount(degrees, minlength=1).astype(np.int64)
+
+
+def _places(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.cumsum(counts) - counts
+
+
+RIGHT_HELPERS |= {"degree_histogram": _counts, "first_places": _places}
 
 
 def _check_ascending(degrees: npt.NDArray[Any], result: Any) -> None:
