@@ -472,6 +472,9 @@ def test_a_sweep_of_another_graph_is_reported():
         checks.reports.sweep_numbers(table, "cora", 5)
     table.loc[:8] = accelviz.sweep("cora", max_block_warps=range(2, 5), max_warp_nzs=[8, 16, 32])
     assert checks.reports.sweep_numbers(table, "cora", 5) == 2.5
+    cora = accelviz.sweep("cora", max_block_warps=range(2, 8), max_warp_nzs=[8, 16, 32])
+    other = cora[:3].assign(strategy="gnnadvisor", max_block_warps=np.nan, max_warp_nzs=np.nan)
+    assert checks.reports.sweep_numbers(pd.concat([cora, other]), "cora", 5) == 5
     with pytest.raises(AssertionError, match="it has 17 settings of 18 combinations"):
         checks.reports.sweep_numbers(table[1:], "cora", 5)
     with pytest.raises(AssertionError, match="graph is none of"):
