@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 
 import pandas as pd
 
 import accelviz
-from accelviz.convolution import ChannelMap
+from accelviz.convolution import NETWORKS, ChannelMap
+from accelviz.convolution.networks import Network
 from accelviz.measure.comparison import geometric_mean
 from benchmarks.pages.document import Page, Results, machine, markdown
 
@@ -24,6 +26,38 @@ CHAPTER_TARGET, FLOOR_TARGET = 5.0, 1.15
 ALIKE = {"tf32": "tf32", "3xtf32": "float32"}
 PASSES = ("forward", "backward")
 NAMES = {"vgg16": "VGG16", "mobilenet": "MobileNet", "tf32": "TF32", "3xtf32": "3xTF32"}
+#: Block of sliding channels with two groups and half an overlap.
+SLIDING = "F (DW + RPW)"
+#: Tables of the thesis by network and depths (None: the original): millions of parameters and
+#: MFLOPs as printed. Table 7.4 has dense layers of 4,096 in VGG16 and VGG19, and 100 classes.
+PRINTED_SIZES = {
+    "6.2": (
+        *(("VGG16", None, 14.73, 314.67), ("VGG16", SLIDING, 0.85, 94.39)),
+        *(("VGG19", None, 20.02, 399.75), ("VGG19", SLIDING, 1.16, 114.22)),
+        *(("MobileNet", None, 3.19, 67.31), ("MobileNet", SLIDING, 1.63, 45.29)),
+        *(("ResNet50", None, 23.52, 2036.01), ("ResNet50", SLIDING, 12.81, 1469.64)),
+    ),
+    "7.3": (
+        *(("VGG16", None, 14.73, 310), ("VGG16", (5, 4, 2, 1, 1), 5.10, 370)),
+        *(("VGG19", None, 20.04, 400), ("VGG19", (6, 4, 3, 2, 1), 8.09, 490)),
+        *(("MobileNet", None, 3.22, 50), ("MobileNet", (4, 4, 2, 2, 1), 1.13, 50)),
+        *(("ResNet50", None, 23.52, 1300), ("ResNet50", (5, 5, 4, 2), 17.24, 1310)),
+    ),
+    "7.4": (
+        *(("VGG16", None, 34.02, 330), ("VGG16", (5, 4, 2, 1, 1), 24.39, 390)),
+        *(("VGG19", None, 39.33, 420), ("VGG19", (6, 4, 3, 2, 1), 27.38, 500)),
+        *(("MobileNet", None, 3.32, 50), ("MobileNet", (4, 4, 2, 2, 1), 1.23, 50)),
+        *(("ResNet50", None, 23.71, 1310), ("ResNet50", (5, 5, 4, 2), 21.89, 1380)),
+    ),
+    "7.5": (
+        ("VGG16 ImageNet", None, 138.36, 15500),
+        ("VGG16 ImageNet", (3, 3, 3, 2, 2), 133.82, 16900),
+        ("VGG19 ImageNet", None, 143.67, 19670),
+        ("VGG19 ImageNet", (4, 3, 3, 3, 3), 141.34, 21060),
+        ("MobileNet ImageNet", None, 4.23, 580),
+        ("ResNet50 ImageNet", None, 25.56, 4120),
+    ),
+}
 _LAYER = ["network", "batch", "cg", "co", "layer"]
 BOTH = {
     "copy": ("floor", ""),
@@ -119,6 +153,40 @@ def layers(us: pd.DataFrame, direction: str) -> str:
     return markdown(("layer", *COLUMNS[direction]), lines)
 
 
+def described(number: str, name: str, variant: str | tuple[int, ...] | None) -> Network:
+    """Return a network of a table of the thesis, with its block or depths."""
+    network = NETWORKS[name]
+    if number == "7.4":
+        hidden = (4096, 4096) if name.startswith("VGG") else ()
+        network = dataclasses.replace(network, classes=100, hidden=hidden)
+    if variant is None:
+        return network
+    return network.with_block(variant) if isinstance(variant, str) else network.with_depths(variant)
+
+
+def sizes(_: Results) -> str:
+    """Return parameters and MFLOPs of the thesis's networks beside the printed ones."""
+    lines = []
+    for number, rows in PRINTED_SIZES.items():
+        for name, variant, parameters, flops in rows:
+            network = described(number, name, variant)
+            kind = "{" + ", ".join(map(str, variant)) + "}" if isinstance(variant, tuple) else ""
+            kind = "DW + SCC, cg 2" if variant == SLIDING else kind
+            counts = (network.parameters / 1e6, network.convolution_weights / 1e6)
+            cells = (f"{parameters:.2f}", *(f"{count:.2f}" for count in counts))
+            lines.append(
+                (
+                    number,
+                    f"{name} {kind}".strip(),
+                    *cells,
+                    f"{flops:,.0f}",
+                    f"{network.flops / 1e6:,.0f}",
+                )
+            )
+    head = ("table", "network", "million parameters, printed", "here", "of convolutions")
+    return markdown((*head, "MFLOPs, printed", "here"), lines)
+
+
 def _time(value: float | None) -> str:
     if value is None or pd.isna(value):
         return "–"
@@ -182,6 +250,7 @@ PAGES = [
         "convolution.md",
         {
             "machine": errors,
+            "network-sizes": sizes,
             "forward": lambda results: layers(times(results["convolution-h200"]), "forward"),
             "backward": lambda results: layers(times(results["convolution-h200"]), "backward"),
             "settings": lambda results: settings(times(results["convolution-h200"])),

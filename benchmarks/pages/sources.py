@@ -1,0 +1,370 @@
+"""docs/sources.md: every numbered item of the sources, where it is made again, what came out.
+
+`sources.csv` has an item a row. A name in braces in its column `here` is a number of `NUMBERS`,
+computed from the recorded tables that the column `records` names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from accelviz.measure.comparison import geometric_mean, overall, speedups, table_two
+from benchmarks.pages import accel_gcn, convolution, fusegnn, many_gpus, tensor_cores, training
+from benchmarks.pages.bits import products
+from benchmarks.pages.document import Page, Results, markdown
+
+ITEMS = Path(__file__).with_suffix(".csv")
+#: Headings of the page's tables, by the `source` of their items.
+SOURCES = {
+    "accel_gcn": "Accel-GCN (ICCAD 2023)",
+    "fusegnn": "fuseGNN (ICCAD 2020)",
+    "qgtc": "QGTC (chapter 2)",
+    "gnnadvisor": "GNNAdvisor (chapter 3)",
+    "mgg": "MGG (chapter 4)",
+    "tc_gnn": "TC-GNN (chapter 5)",
+    "dsxplore": "DSXplore (chapter 6)",
+    "receptive": "3D receptive field (chapter 7)",
+}
+
+
+def spread(values: pd.Series, digits: int = 2) -> str:
+    """Format the least and the largest value."""
+    return f"{values.min():.{digits}f} to {values.max():.{digits}f}"
+
+
+def accel_over(name: str) -> Callable[[Results], str]:
+    """Return a function of the mean speedup of Accel-GCN over a system, warm, natural order."""
+
+    def number(results: Results) -> str:
+        rows = accel_gcn.in_order(results["strategies-h200"], "natural")
+        rows = rows[rows["state"] == "warm"]
+        ratios = speedups(rows, accel_gcn.SYSTEMS[name], {"Accel-GCN": "accel_gcn"})
+        return f"{overall(ratios).iloc[0]['speedup']:.2f}"
+
+    return number
+
+
+def idea(number: int) -> Callable[[Results], str]:
+    """Return a function of the averages of an idea in Table II, in percent."""
+
+    def averages(results: Results) -> str:
+        rows = accel_gcn.in_order(results["ablations-h200"], "natural")
+        case = accel_gcn.IDEAS[number][3]
+        ratios = speedups(rows[rows["state"] == "warm"], case, {"idea": accel_gcn.PUBLISHED})
+        return ", ".join(f"{value:.1f}" for value in table_two(ratios)["average"])
+
+    return averages
+
+
+def fusegnn_over_pyg(model: str) -> Callable[[Results], str]:
+    """Return a function of PyTorch Geometric's time over that of the faster of GAS and GAR."""
+
+    def number(results: Results) -> str:
+        rows = results["fusegnn-latency-h200"]
+        rows = rows[(rows["model"] == model) & rows["hidden"].isin([16, 64, 512])]
+        ms = rows.pivot_table(index=["graph", "hidden"], columns="form", values="ms")
+        return spread((ms["pyg"] / ms[["gas", "gar"]].min(axis=1)).dropna(), 1)
+
+    return number
+
+
+def fusegnn_reddit(column: str) -> Callable[[Results], str]:
+    """Return a function of Table 4's counter of GAR, and of NeuGraph's gather."""
+
+    def number(results: Results) -> str:
+        rows = results["fusegnn-counters-h200"].query("graph == 'reddit' and columns == 16")
+        rows = rows.set_index("strategy")[column] / (1e3 if column == "microseconds" else 1)
+        return f"{rows['fusegnn_gar']:.1f} and {rows['neugraph']:.1f}"
+
+    return number
+
+
+def gas_over_gar(results: Results) -> str:
+    """Return the time of a pass of GAS over that of GAR on Reddit."""
+    rows = results["fusegnn-latency-h200"].query("model == 'gcn' and graph == 'reddit'")
+    ms = rows.pivot_table(index="hidden", columns="form", values="ms")
+    return spread((ms["gas"] / ms["gar"]).dropna(), 1)
+
+
+def moved(column: int, name: str) -> Callable[[Results], str]:
+    """Return a function of recorded over printed MiB of Tables 2 and 5."""
+
+    def number(results: Results) -> str:
+        rows = results["fusegnn-counters-h200"].set_index(["graph", "kernel"])[name]
+        printed = pd.Series({key: values[column] for key, values in fusegnn.MOVED.items()})
+        rows = rows[~rows.index.duplicated(keep="last")].reindex(printed.index)
+        return spread(rows / printed)
+
+    return number
+
+
+def bits_over_pyg(bits: str) -> Callable[[Results], str]:
+    """Return a function of the time of PyTorch Geometric over that of networks of few bits."""
+
+    def number(results: Results) -> str:
+        rows = results["bits-network-h200"].query("graph.notna()")
+        us = rows.pivot_table(index=["model", "graph"], columns="algorithm", values="median_us")
+        ratios = (us["pyg"] / us[bits]).dropna().groupby("model")
+        return " and ".join(f"{geometric_mean(of_model):.2f}" for _, of_model in ratios)
+
+    return number
+
+
+def bits_table(results: Results) -> str:
+    """Return how many products of Table 2.3 meet their target."""
+    met = [line.split(" | ")[8] for line in products(results["bits-table-h200"]).split("\n")[2:]]
+    return f"{met.count('yes')} of {len(met)}"
+
+
+def bits_accuracy(data: str) -> Callable[[Results], str]:
+    """Return a function of GCN's accuracies with 32, 8, 4 and 2 bits."""
+
+    def number(results: Results) -> str:
+        rows = results["bits-accuracy"].query(f"data == '{data}' and model == 'gcn'")
+        means = rows.groupby(["how", "bits"])["accuracy"].mean()
+        shares = [means["trained", 32], *(means["whole numbers", bits] for bits in (8, 4, 2))]
+        return ", ".join(f"{share:.3f}" for share in shares)
+
+    return number
+
+
+def reuse_gain(results: Results) -> str:
+    """Return how many times as long products take if A is read for each bit plane."""
+    rows = results["bits-reuse-h200"].query("reuse.notna()")
+    rows = rows.assign(reuse=rows["reuse"].astype(str))
+    us = rows.pivot_table(index=["n", "bits"], columns="reuse", values="median_us")
+    return spread(us["False"] / us["True"])
+
+
+def jumped(results: Results) -> str:
+    """Return the shares of tiles of 8 x 128 that are jumped over."""
+    shares = results["bits-parts"]["jumped_8"]
+    return f"{shares.min():.0%} to {shares.max():.0%}"
+
+
+def gnnadvisor_over_pyg(model: str, form: str) -> Callable[[Results], str]:
+    """Return a function of a form's step of PyTorch Geometric over that of GNNAdvisor's kernels."""
+
+    def number(results: Results) -> str:
+        rows = training.beside_pyg(results["training-steps-h200"], "gnnadvisor")
+        rows = rows[rows["model"] == model]
+        return spread(rows[form] / rows["ms"], 1)
+
+    return number
+
+
+def decider(results: Results) -> str:
+    """Return the time of GNNAdvisor with its Decider's groups over that with groups of 32."""
+    rows = accel_gcn.in_order(results["strategies-h200"], "natural")
+    rows = rows[rows["state"] == "warm"]
+    ratios = speedups(rows, "gnnadvisor ngs!=32", {"32": "gnnadvisor ngs=32"})
+    return f"{overall(ratios).iloc[0]['speedup']:.2f}"
+
+
+def mgg_over_one(scheme: str) -> Callable[[Results], str]:
+    """Return a function of the speedup of two GPUs over one, least and largest of all cases."""
+    return lambda results: spread(many_gpus.cases(results)[f"{scheme} gain"].dropna())
+
+
+def ablation(title: str) -> Callable[[Results], str]:
+    """Return a function of a row of the table of Figure 4.10, µs with 16 and 64 columns."""
+
+    def number(results: Results) -> str:
+        lines = many_gpus.ablations(results).split("\n")
+        (line,) = (line for line in lines if line.startswith(f"| {title}"))
+        return " and ".join(line.strip("| ").split(" | ")[1:])
+
+    return number
+
+
+def tiles_saved(operation: str) -> Callable[[Results], str]:
+    """Return a function of the mean share of tiles that translation saves."""
+
+    def number(results: Results) -> str:
+        rows = results["tensor-tiles"]
+        return f"{rows.loc[rows['operation'] == operation, 'saved'].mean():.0%}"
+
+    return number
+
+
+def translated(twins: bool) -> Callable[[Results], str]:
+    """Return a function of the time of translation by 16 rows in products with 128 columns."""
+
+    def number(results: Results) -> str:
+        lines = tensor_cores.translation(results).split("\n")[2:]
+        of_kind = [line for line in lines if ("twin" in line) == twins and "blocks" not in line]
+        times = [float(re.findall(r"\(([\d.]+)\)", line)[1]) for line in of_kind]
+        return spread(pd.Series(times), 1)
+
+    return number
+
+
+def tensor_ratio(other: str) -> Callable[[Results], str]:
+    """Return a function of the speed of TC-GNN's SpMM over another strategy's on graphs."""
+
+    def number(results: Results) -> str:
+        rows = results["tensor-graphs-h200"].query("operation == 'spmm'")
+        us = rows.pivot_table(index=["graph", "columns"], columns="strategy", values="median_us")
+        return f"{geometric_mean((us[other] / us['tc_gnn']).dropna()):.2f}"
+
+    return number
+
+
+def blocked_ell(results: Results) -> str:
+    """Return the largest density at which TC-GNN is faster than Blocked-ELL, 16 columns."""
+    rows = results["tensor-density-h200"].query("columns == 16 and operation == 'spmm'")
+    name = rows["strategy"] + " " + rows["dtype"]
+    us = rows.assign(name=name).pivot_table(index="density", columns="name", values="median_us")
+    blocked = us[[column for column in us if "ell" in column]].min(axis=1)
+    return f"{us.index[us['tc_gnn tf32'] < blocked].max():.1%}"
+
+
+def tensor_rate(results: Results) -> str:
+    """Return the largest GFLOPs of TC-GNN in Table 5.6's matrices, 16 columns."""
+    rows = results["tensor-density-h200"].query("columns == 16 and strategy == 'tc_gnn'")
+    return f"{rows['gflops'].max():,.0f}"
+
+
+def tensor_accuracy(results: Results) -> str:
+    """Return Cora's mean test accuracy of GCN with TC-GNN's products."""
+    rows = results["tensor-accuracy-h200"].query("model == 'gcn' and strategy == 'tc_gnn'")
+    return f"{rows['test_accuracy'].mean():.1%}"
+
+
+def dsxplore_over(other: tuple[str, str], direction: str) -> Callable[[Results], str]:
+    """Return a function of another kernel's time over DSXplore's, over the recorded layers."""
+
+    def number(results: Results) -> str:
+        us = convolution.times(results["convolution-h200"]).xs(direction, level="pass")
+        return spread((us[other] / us["dsxplore", "float32"]).dropna())
+
+    return number
+
+
+def settings_ratio(results: Results) -> str:
+    """Return the mean time of DSXplore's forward kernel by cg over that with cg = 2."""
+    us = convolution.times(results["convolution-h200"]).xs("forward", level="pass")
+    rows = us["dsxplore", "float32"].rename("us").reset_index().query("batch == 256 and co == 0.5")
+    times = rows.pivot_table(index=["network", "layer"], columns="cg", values="us").dropna()
+    return ", ".join(f"{geometric_mean(times[cg] / times[2]):.2f}" for cg in times if cg != 2)
+
+
+def mixing(data: str) -> Callable[[Results], str]:
+    """Return a function of the accuracies of pointwise, sliding and grouped mixing."""
+
+    def number(results: Results) -> str:
+        rows = results["convolution-accuracy"]
+        means = rows[rows["data"] == data].groupby("mixing")["test_accuracy"].mean()
+        return ", ".join(f"{means[name]:.1%}" for name in ("pw", "scc", "gpw"))
+
+    return number
+
+
+def parameters_off(number: str) -> Callable[[Results], str]:
+    """Return a function of the most millions by which a table's parameters differ from print.
+
+    Table 6.2 may count convolutions only; ResNet50-opt of Table 7.4 is left out.
+    """
+
+    def most(_: Results) -> str:
+        differences = []
+        for name, variant, printed, _flops in convolution.PRINTED_SIZES[number]:
+            network = convolution.described(number, name, variant)
+            counts = [network.parameters, *([network.convolution_weights] * (number == "6.2"))]
+            if (number, name, variant) != ("7.4", "ResNet50", (5, 5, 4, 2)):
+                differences.append(min(abs(count / 1e6 - printed) for count in counts))
+        return f"{max(differences):.2f}"
+
+    return most
+
+
+#: Numbers of the page by name, as functions of the recorded tables.
+NUMBERS: dict[str, Callable[[Results], str]] = {
+    "over cuSPARSE": accel_over("cuSPARSE"),
+    "over GNNAdvisor": accel_over("GNNAdvisor"),
+    "over GraphBLAST": accel_over("GraphBLAST"),
+    "block-level": idea(0),
+    "combined warp": idea(1),
+    "GCN over PyG": fusegnn_over_pyg("gcn"),
+    "GAT over PyG": fusegnn_over_pyg("gat"),
+    "GAR and NeuGraph ms": fusegnn_reddit("microseconds"),
+    "GAR and NeuGraph warps": fusegnn_reddit("active_warps"),
+    "GAS over GAR": gas_over_gar,
+    "L2 read": moved(0, "l2_read_mib"),
+    "DRAM read": moved(2, "dram_read_mib"),
+    "8 bits over PyG": bits_over_pyg("8"),
+    "2 bits over PyG": bits_over_pyg("2"),
+    "Table 2.3 met": bits_table,
+    "Cora by bits": bits_accuracy("cora"),
+    "reuse": reuse_gain,
+    "jumped": jumped,
+    "GCN edge_index": gnnadvisor_over_pyg("gcn", "edge_index"),
+    "GCN csr": gnnadvisor_over_pyg("gcn", "csr"),
+    "GIN edge_index": gnnadvisor_over_pyg("gin", "edge_index"),
+    "GIN csr": gnnadvisor_over_pyg("gin", "csr"),
+    "Decider": decider,
+    "MGG gain": mgg_over_one("mgg"),
+    "our gain": mgg_over_one("ours"),
+    "MGG µs": ablation("MGG, ps=16"),
+    "unpartitioned µs": ablation("without neighbor"),
+    "uninterleaved µs": ablation("without interleaving"),
+    "synchronous µs": ablation("synchronous"),
+    "warp µs": ablation("MGG, ps=2"),
+    "thread µs": ablation("gets by one thread"),
+    "block µs": ablation("gets by a block"),
+    "UVM µs": ablation("unified memory"),
+    "NCCL µs": ablation("all-gather by NCCL"),
+    "SpMM tiles": tiles_saved("spmm"),
+    "SDDMM tiles": tiles_saved("sddmm"),
+    "twins translated": translated(True),
+    "graphs translated": translated(False),
+    "TC-GNN over cuSPARSE": tensor_ratio("cusparse"),
+    "TC-GNN over lane_groups": tensor_ratio("lane_groups"),
+    "Blocked-ELL": blocked_ell,
+    "TC-GNN rate": tensor_rate,
+    "TC-GNN GCN": tensor_accuracy,
+    "channel stack": dsxplore_over(("channel_stack cyclic=0", "float32"), "forward"),
+    "convolution stack": dsxplore_over(("convolution_stack", "float32"), "forward"),
+    "output-centric": dsxplore_over(("dsxplore_var", "float32"), "backward"),
+    "groups": settings_ratio,
+    **{f"Table {number}": parameters_off(number) for number in ("6.2", "7.3", "7.4")},
+    "teacher": mixing("teacher"),
+    "digits": mixing("digits"),
+}
+
+
+def items() -> pd.DataFrame:
+    """Return the items, all columns as text."""
+    return pd.read_csv(ITEMS, dtype=str, keep_default_na=False)
+
+
+def numbers_of(text: str) -> Iterator[str]:
+    """Yield the names in braces of a text."""
+    return (match[1] for match in re.finditer(r"\{([^}]+)\}", text))
+
+
+def filled(text: str, results: Results) -> str:
+    """Return a text with its numbers."""
+    return re.sub(r"\{([^}]+)\}", lambda match: NUMBERS[match[1]](results), text)
+
+
+def of_source(source: str) -> Callable[[Results], str]:
+    """Return a function of the table of a source."""
+
+    def section(results: Results) -> str:
+        rows = items()
+        rows = rows[rows["source"] == source]
+        lines = [
+            (row.item, row.printed, filled(row.here, results), row.where)
+            for row in rows.itertuples()
+        ]
+        return markdown(("item", "printed", "here", "where"), lines, align="---")
+
+    return section
+
+
+PAGES = [Page("sources.md", {source: of_source(source) for source in SOURCES})]
