@@ -56,9 +56,12 @@ LEFT_OUT = (
     "template <typename T>\nvoid run(T *x, cudaStream_t s = 0) { k<T><<<1, 32, 0, s>>>(x); }",
     'extern "C" void run(float *x) { cudaMalloc(&x, 4); }',
     "struct Timer {\n  cudaEvent_t start;\n  Timer() { cudaEventCreate(&start); }\n};",
+    "typedef struct { cudaEvent_t start; } Timer;",
     "void check(cudaError_t error);",
     "static cublasHandle_t handle;",
     "TEST(a, b) { k<<<1, 32>>>(x); }",
+    "template <typename T> void run(T x) { k<T><<<1, 1>>>(x); }\ntemplate void run<int>(int x);",
+    "void all(int n) { if (n) run(n); }\nvoid run(int n) { k<<<1, n>>>(); }",
     "float *filled(int n) { float *x = (float *)malloc(n); for (;;) { x[0] = rand(); } return x; }",
     "#include <cusparse.h>",
     '#include "helper_cuda.h"',
@@ -82,6 +85,9 @@ def test_code_of_the_host_alone_is_left_out():
         assert text.count("\n") == source.count("\n") + 2
     for source in STAYS:
         assert without_host_code(source) == source
+    kernel = "__global__ void k(int *Y) { Y[0] = two(); }"
+    assert "two() {" in without_host_code(f"int two() {{ return 2; }}\n{kernel}")
+    assert "one() {" not in without_host_code(f"int one() {{ return FAILS(2); }}\n{kernel}")
     assert without_host_code("#include <cublas_v2.h>") == "#include <narrow_types.h>"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import re
 import sys
 import tempfile
@@ -48,8 +49,9 @@ _OPTIMISED_BITCODE = (
     "-fno-slp-vectorize",
     "-fsanitize=local-bounds",
 )
-#: Suffixes of files that a kernel may include from its folder.
-_INCLUDED = (".cu", ".cuh", ".h", ".hpp")
+#: Suffixes of the files beside a kernel's that are translated if it includes them, and number of
+#: levels of folders above in which they are.
+_INCLUDED, _LEVELS = (".cu", ".cuh", ".h", ".hpp", ".inl"), 4
 
 
 @functools.cache
@@ -142,10 +144,10 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
         If the kernel does not compile; the message contains the compiler's.
     """
     compiler = require_compiler()
-    folders, included = [*_HEADERS, f"-I{kernel_directory()}"], list[str]()
+    folders, included = [*_HEADERS, f"-I{kernel_directory()}"], dict[Path, str]()
     if kernel.folder:  # before `kernels/`, so that its headers have precedence
         folders.insert(len(_HEADERS), f"-I{kernel.folder}")
-        included = included_texts(kernel.folder)
+        included = included_files(kernel.source, kernel.folder)
     headers_hash, standard = _kernel_headers()
     # Defined after the CUDA header and those of C++, which must not see __CUDACC__.
     macros = {**target_macros(kernel.arch), **kernel.defines}
@@ -155,7 +157,7 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     origin = kernel.file, text_of_user, kernel.entry
     conditionals = Conditionals.of(origin[1])
     text = conditionals.mark(translated(kernel.source, kernel.file), kernel.file)
-    standard = sorted({*standard, *standard_headers([kernel.source, *included])})
+    standard = sorted({*standard, *standard_headers([kernel.source, *included.values()])})
     entry = ", ".join([f"({kernel.entry})", *(f"EMULATED_VARIABLE({name})" for name in symbols)])
     declaration, bound = launch_bound(kernel.source, kernel.entry)
     source = (
@@ -164,16 +166,20 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     )
     options = _options(compiler, checked, kernel.tracks_undefined, kernel.every_load)
     inputs = options, _OPTIMISED_BITCODE, kernel.folder, source, headers_hash
-    digest = _digest(compiler, *inputs, *included)
+    digest = _digest(compiler, *inputs, included)
     name = re.sub(r"\W+", "_", kernel.entry)[:80]
     path = cache.folder() / f"{name}-{digest}.so"
     if cache.mark_used(path):
         return path
     with tempfile.TemporaryDirectory() as build_folder:
-        written, compiled = Path(build_folder) / "kernel.cpp", Path(build_folder) / "kernel.o"
-        written.write_text(source, "utf-8")
-        if kernel.folder:
-            _translate_headers(kernel.source, kernel.folder, Path(build_folder))
+        compiled = Path(build_folder) / "kernel.o"
+        source_folder = Path(build_folder, *"0" * _LEVELS)  # `..` leads to folders beside it
+        written, texts = source_folder / "kernel.cpp", {Path("kernel.cpp"): source}
+        for near, text in included.items():
+            texts[near] = f'#line 1 "{near.name}"\n{translated(text, near.name)}'
+        for near, text in texts.items():
+            (source_folder / near).parent.mkdir(parents=True, exist_ok=True)
+            (source_folder / near).write_text(text, "utf-8")
         header = _include_cuda_header(compiler, [*options, *_HEADERS])
         command = [*options, *folders, *header, written]
         if "-O0" in options:
@@ -189,30 +195,20 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     return path
 
 
-def _translate_headers(source: str, folder: Path, into: Path) -> None:
-    """Translate the files of a folder that the kernel includes, and write them to another one."""
-    texts, names = [source], set[str]()
-    while texts:
-        for name in re.findall(r'^[^\S\n]*#[^\S\n]*include[^\S\n]*"([^"]+)"', texts.pop(), re.M):
-            path = folder / name
-            if (
-                name in names
-                or ".." in path.parts
-                or Path(name).is_absolute()
-                or not path.is_file()
-            ):
-                continue
-            names.add(name)
-            texts.append(path.read_text("utf-8-sig", "replace"))
-            target = into / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(f'#line 1 "{name}"\n{translated(texts[-1], name)}', "utf-8")
-
-
-def included_texts(folder: Path) -> list[str]:
-    """Return the texts of the files in a folder that a kernel may include, sorted by name."""
-    files = sorted(path for path in folder.iterdir() if path.suffix in _INCLUDED)
-    return [path.read_text("utf-8", "replace") for path in files if path.is_file()]
+def included_files(source: str, folder: Path) -> dict[Path, str]:
+    """Return the texts of the files of a folder, or near it, that a kernel includes by "name"."""
+    files, pending = dict[Path, str](), [(source, Path())]
+    while pending:
+        text, parent = pending.pop()
+        for name in re.findall(r'^[^\S\n]*#[^\S\n]*include[^\S\n]*"([^"]+)"', text, re.M):
+            for path in (Path(os.path.normpath(parent / name)), Path(os.path.normpath(name))):
+                if path in files or path.is_absolute() or path.parts.count("..") > _LEVELS:
+                    continue
+                if (folder / path).is_file() and path.suffix in _INCLUDED:
+                    files[path] = (folder / path).read_text("utf-8-sig", "replace")
+                    pending.append((files[path], path.parent))
+                    break
+    return dict(sorted(files.items()))
 
 
 def _include_lines(names: Sequence[str]) -> str:

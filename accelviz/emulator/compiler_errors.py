@@ -104,7 +104,9 @@ def compile_error(file: str, source: str, log: str, entry: str) -> KernelError |
     name, hint = _hint(text, code)
     if hint:
         text = re.sub(r"; did you mean .*", "", text)
-    elif name and line is None and not re.search(rf"\b{name}\b", source):
+    elif (
+        name and line is None and not unknown_header(text) and not re.search(rf"\b{name}\b", source)
+    ):
         # The unknown name is the requested kernel, or an argument of its template.
         known = [*kernels_in(source)]
         if known and entry.partition("<")[0] != name:

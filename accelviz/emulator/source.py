@@ -48,6 +48,7 @@ _OF_DEVICE = re.compile(r"\b__(?:device|global|constant|shared|managed)__")
 #: Headers that serve the host alone, and those of them that include cuda_fp16.h and cuda_bf16.h.
 _HOST_HEADER = re.compile(
     r"^[^\S\n]*#[^\S\n]*include[^\S\n]*[<\"](?:helper_(?!math)\w+|exception|cuda_profiler_api"
+    r"|(?:device|math|vector)_functions|vector_types|driver_types|omp|mpi"
     r"|(?:cublas|cusparse|cusolver|cufft|cudnn|nccl|nvml|nvToolsExt)\w*|curand|(?:torch|ATen|c10|"
     r"pybind11|nvtx3)/[\w/]+)(?:\.h|\.hpp|\.cuh)?[>\"]",
     re.M,
@@ -322,36 +323,63 @@ def _parameters(text: str) -> Iterator[str]:
                 return
 
 
-def without_host_code(source: str) -> str:
-    """Blank the functions, classes and declarations of a text that serve the host alone.
-
-    Those are without `__device__` and its like, and launch kernels, or use CUDA's runtime,
-    containers of C++ or files. Line numbers do not change.
-    """
-    macros = {*re.findall(r"^[^\S\n]*#[^\S\n]*define\s+(\w+)", source, re.M)}
-    spans: list[tuple[int, int]] = []
+def _definitions(source: str) -> Iterator[tuple[int, int]]:
+    """Yield (begin, end) of each function, class and declaration outside of others."""
     depth, begin = 0, 0  # number of scopes around the definition that is scanned; 0: none
     for token in _scan(source):
         end = token.match.end()
         if depth:
-            if token.text != "}" or len(token.scopes) != depth + 1:
-                continue
-            depth = 0
+            if token.text == "}" and len(token.scopes) == depth + 1:
+                depth = 0
+                if _CLASS.search(re.split("{", source[begin:end])[0]):
+                    end = source.find(";", end) + 1 or end
+                yield begin, end
         elif token.in_file and token.text == "{" and not token.statement.endswith("="):
             depth, begin = len(token.scopes), token.begin
-            continue
         elif token.in_file and token.text == ";" and not token.scopes[-1].parentheses:
-            begin = token.begin
-        else:
-            continue
-        text = source[begin:end]
-        head = re.match(r"[^{;]*", text)[0]  # type: ignore[index]
-        may_be_macro = not macros.isdisjoint(re.findall(r"\w+", head))
-        is_on_host = _LAUNCHES.search(text) or (not may_be_macro and _ON_HOST.search(text))
-        if is_on_host and not _OF_DEVICE.search(text) and not head.lstrip().startswith("using"):
-            spans.append((begin, end))
-    for begin, end in reversed(spans):
+            yield token.begin, end
+
+
+def _blanked(source: str, spans: Iterable[tuple[int, int]]) -> str:
+    for begin, end in spans:
         source = source[:begin] + re.sub(r"[^\n]", " ", source[begin:end]) + source[end:]
+    return source
+
+
+def without_host_code(source: str) -> str:
+    """Blank the functions, classes and declarations of a text that serve the host alone.
+
+    Those are without `__device__` and its like, and launch kernels, or use CUDA's runtime,
+    containers of C++, files, or another one of them; beside kernels also functions of the host that
+    nothing else mentions. Line numbers do not change.
+    """
+    macros = {*re.findall(r"^[^\S\n]*#[^\S\n]*define\s+(\w+)", source, re.M)}
+    spans = list[tuple[int, int]]()
+    others = dict[tuple[int, int], str]()  # what may be of a device, with the name of a function
+    for begin, end in _definitions(source):
+        text = source[begin:end]
+        head = re.split("[{;]", text)[0].strip()
+        if _OF_DEVICE.search(text) or head.startswith("using"):
+            continue
+        may_be_macro = not macros.isdisjoint(re.findall(r"\w+", head))
+        if _LAUNCHES.search(text) or (not may_be_macro and _ON_HOST.search(text)):
+            spans.append((begin, end))
+        else:
+            others[begin, end] = _host_function(head, macros, source) if "{" in text else ""
+    pending = [*spans]
+    for begin, end in pending:  # grows
+        function = re.search(r"(\w+)\s*\([^{;]*\)\s*\{", source[begin:end])
+        call = re.compile(rf"\b{function[1]}\s*[(<]") if function else None
+        callers = [span for span in others if call and call.search(source[slice(*span)])]
+        pending += callers
+        for span in callers:
+            del others[span]
+    spans = pending
+    if "__global__" in source:
+        unsure = [span for span, name in others.items() if name]
+        mentioned = {*re.findall(r"\w+", _blanked(source, [*spans, *unsure]))}
+        spans = [*spans, *(span for span in unsure if others[span] not in mentioned)]
+    source = _blanked(source, spans)
 
     def replaced(match: re.Match[str]) -> str:
         has_types = re.search(r"cublas|cudnn|torch|ATen|c10", match[0])

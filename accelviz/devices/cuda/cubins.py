@@ -23,7 +23,6 @@ from accelviz.devices.cuda.nvrtc import (
 )
 from accelviz.devices.cuda.state import import_cupy
 from accelviz.emulator import cache
-from accelviz.emulator.build import included_texts
 from accelviz.errors import ArgumentError
 from accelviz.files import cache_folder, kernel_directory, kernel_names, written_whole
 from accelviz.plans import KernelSpec
@@ -31,6 +30,8 @@ from accelviz.plans import KernelSpec
 _LOGGER = logging.getLogger("accelviz")
 #: Most threads that compile at the same time; each takes about 100 MB.
 _MOST_THREADS = 16
+#: Suffixes of files that a kernel may include from its folder.
+_INCLUDED = (".cu", ".cuh", ".h", ".hpp")
 #: This process's folder of cubins if the user's cache is not writable.
 _private_folders: list[Path] = []
 
@@ -113,7 +114,8 @@ def warm(specs: Iterable[KernelSpec], arch: str) -> list[Warmed]:
 def included_hash(options: tuple[str, ...]) -> str:
     """Return a hash of the files in the folders of the options `-I`; "" without such options."""
     folders = [Path(option[2:]) for option in options if option.startswith("-I")]
-    texts = [text for folder in folders for text in included_texts(folder)]
+    files = [path for folder in folders for path in sorted(folder.iterdir())]
+    texts = [path.read_text("utf-8", "replace") for path in files if path.suffix in _INCLUDED]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest() if folders else ""
 
 
