@@ -34,22 +34,17 @@ def main() -> None:
     arguments.add_argument("--seeds", type=int, default=20)
     arguments.add_argument("--epochs", type=int, default=EPOCHS)
     arguments.add_argument("--device", default="auto")
-    arguments.add_argument("--strategy", help="of spmm; its fastest if not given")
+    arguments.add_argument("--strategy", help="of the sparse operations that it has")
     arguments.add_argument(
-        "--everywhere",
-        action="store_true",
-        help="the strategy is that of sddmm too, and GAT is not fused, so that both are run",
+        "--unfused", action="store_true", help="GAT is not fused, so that it runs spmm and sddmm"
     )
     options = arguments.parse_args()
-    wanted = options.strategy
-    if options.everywhere:
-        wanted = dict.fromkeys(("spmm", "sddmm"), options.strategy)
     cases = [tuple(case.split(":")) for case in options.cases or map(":".join, TARGETS)]
     table = recorded(options.output) if options.output.exists() else pd.DataFrame(columns=KEY)
     done = set(table[KEY].itertuples(index=False, name=None))
     for model, data in cases:
         epochs = options.epochs
-        unfused = {"fused": False} if options.everywhere and model == "gat" else {}
+        unfused = {"fused": False} if options.unfused and model == "gat" else {}
         for seed in tqdm(range(options.seeds), desc=f"{model} on {data}"):
             key = (model, data, options.strategy or "", options.device, seed, epochs)
             if key in done:
@@ -59,7 +54,7 @@ def main() -> None:
                 seed=seed,
                 epochs=epochs,
                 device=options.device,
-                strategy=wanted,
+                strategy=options.strategy,
                 progress=False,
                 **unfused,
             )
