@@ -58,9 +58,20 @@ def _normalized_weights(
     if size.loops:
         is_loop = source == target
         nodes = torch.where(is_loop, source, n_nodes).long()
-        loops = weight.new_full((n_nodes + 1,), fill).scatter(0, nodes, weight)[:n_nodes]
+        loops = weight.new_full((n_nodes + 1,), fill)
+        if graph is None:
+            loops = loops.scatter(0, nodes, weight)[:n_nodes]
+        else:  # the last loop of a node, in each run
+            items = torch.arange(nodes.numel(), device=nodes.device)
+            last = nodes.new_full((n_nodes + 1,), -1).scatter_reduce(0, nodes, items, "amax")
+            loops = torch.where(last < 0, loops, weight[last])[:n_nodes]
         weight = weight.masked_fill(is_loop, 0)
-    degree = weight.new_zeros(n_nodes).index_add(0, target, weight)
+    if graph is None or graph.weight is None:
+        degree = weight.new_zeros(n_nodes).index_add(0, target, weight)
+    else:  # the same bits in each run
+        ones = weight.new_ones(size.sources, 1)
+        sizes = operators.Size(size.sources, n_nodes)
+        degree = operators.spmm(edge_index, ones, sizes, weight)[:, 0]
     degree = degree if loops is None else degree + loops
     root = degree.pow(-0.5)
     root = root.masked_fill(root == torch.inf, 0)

@@ -80,30 +80,36 @@ class Fetch(torch.autograd.Function):
     """Rows of own nodes, then those of the halo; backward adds the gradients at their owners."""
 
     @staticmethod
-    def forward(ctx: Any, x: Any, graph: SplitGraph) -> Any:
-        """Return the rows of all sources."""
+    def forward(ctx: Any, graph: SplitGraph, *tensors: Any) -> tuple[Any, ...]:
+        """Return the rows of all sources, for tensors with rows of own nodes."""
         ctx.exchange = exchange = graph.exchange
-        rows = x.new_empty((graph.n_sources, *x.shape[1:]))
         end = graph.n_own + graph.n_halo
-        transfer = exchange.fetch(x, rows[graph.n_own : end])
-        rows[: graph.n_own] = x
-        if end < graph.n_sources:
-            rows[end:] = 0
-        transfer.wait()
-        return rows
+        results = tuple(x.new_empty((graph.n_sources, *x.shape[1:])) for x in tensors)
+        transfers = [
+            exchange.fetch(x, rows[graph.n_own : end])
+            for x, rows in zip(tensors, results, strict=True)
+        ]
+        for x, rows in zip(tensors, results, strict=True):
+            rows[: graph.n_own] = x
+            if end < graph.n_sources:
+                rows[end:] = 0
+        for transfer in transfers:
+            transfer.wait()
+        return results
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Any) -> Any:
-        """Return the gradient of the rows of own nodes."""
+    def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
+        """Return the gradients of the rows of own nodes."""
         exchange: Exchange = ctx.exchange
-        gradient = gradient.contiguous()
         n_own, end = exchange.n_own, exchange.n_own + exchange.n_halo
-        returned, transfer = exchange.give_back(gradient[n_own:end])
-        dx = gradient[:n_own].clone()
-        transfer.wait()
-        exchange.add(returned, dx)
-        return dx, None
+        gradients = tuple(gradient.contiguous() for gradient in gradients)
+        transfers = [exchange.give_back(gradient[n_own:end]) for gradient in gradients]
+        results = [gradient[:n_own].clone() for gradient in gradients]
+        for dx, (returned, transfer) in zip(results, transfers, strict=True):
+            transfer.wait()
+            exchange.add(returned, dx)
+        return None, *results
 
 
 class Matrix(NamedTuple):

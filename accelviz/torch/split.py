@@ -315,8 +315,9 @@ class SplitGraph:
 
     def all_rows(self, x: Any) -> Any:
         """Return x, (n_own, ...) or (n_sources, ...), with the rows of the halo."""
-        self.rows_of(x)
-        return plain(x) if x.size(0) == self.n_sources else Fetch.apply(x.contiguous(), self)
+        if self.rows_of(x) == self.n_sources:
+            return plain(x)
+        return Fetch.apply(self, x.contiguous())[0]
 
     def rows_of(self, x: Any) -> int:
         """Return the number of rows of x; ArgumentError unless it is n_own or n_sources."""
@@ -428,11 +429,14 @@ class SplitGraph:
 
     def attention(self, score: str, size: Size, options: Any, tensors: Any) -> Any:
         """Compute `operators.attention`."""
-        for name, tensor in tensors.items():
-            if name in _OF_SOURCES:
-                tensors[name] = self.all_rows(tensor)
-            elif name in _OF_TARGETS:
-                tensors[name] = self.own_rows(tensor)
+        for name in tensors.keys() & {*_OF_TARGETS}:
+            tensors[name] = self.own_rows(tensors[name])
+        sources = {name: plain(tensors[name]) for name in tensors if name in _OF_SOURCES}
+        fetched = [name for name, x in sources.items() if self.rows_of(x) != self.n_sources]
+        if fetched:
+            rows = Fetch.apply(self, *(sources[name].contiguous() for name in fetched))
+            sources |= dict(zip(fetched, rows, strict=True))
+        tensors |= sources
         size = self._size(size)
         return operators.attention(self.edge_index, score, size, **options, **tensors)
 
