@@ -15,7 +15,7 @@ from accelviz.plans.operation import FLOAT_BYTES
 _DENSE_ROWS = 5
 #: Seconds of a collective beside its bytes, least seconds of a captured step, seconds to select and
 #: add a row of the halo, and share of the link's rate that NCCL reaches: two H100.
-_COLLECTIVE, _LEAST_STEP, _SELECT, _LINK_SHARE = 10e-6, 150e-6, 0.55e-9, 0.6
+_COLLECTIVE, _LEAST_STEP, _SELECT, _LINK_SHARE = 10e-6, 150e-6, 0.55e-9, 0.75
 #: Products per layer with attention, forward and backward, and share of an exchange that a product
 #: does not hide.
 _ATTENTION_PRODUCTS, _EXPOSED = 4, 0.3
@@ -165,11 +165,10 @@ def predict_step(
     node_share = (max(work.rows) * dense_rows + rows * halo_rows) / (work.nodes * dense_rows)
     scale = one_gpu / (sparse + dense)
     compute = max((edge_share * sparse + node_share * dense) * scale, min(one_gpu, _LEAST_STEP))
+    link = _LINK_SHARE * max(rates.link.values())
     exchange, local_share = _COLLECTIVE, max(work.local) / max(work.edges, 1)
     for n_cols in exchanged:
-        row_bytes = n_cols * FLOAT_BYTES
-        row_seconds = row_bytes / (_LINK_SHARE * rates.link_rate(row_bytes))
-        seconds = rows * row_seconds
+        seconds = rows * n_cols * FLOAT_BYTES / link
         if overlap and not attention:
             hidden = local_share * on_one(work, n_cols, rates) * scale
             seconds = max(seconds - hidden, _EXPOSED * seconds)
