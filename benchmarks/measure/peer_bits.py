@@ -38,8 +38,8 @@ class BitProblem:
     def wrong(self, stage: str, result: Any) -> float:
         """Return the share of wrong numbers of a result.
 
-        Results are packed to `width` bits. QGTC wraps around at 2^width where ours, as its paper,
-        stops at the largest number, so that numbers beyond are not compared.
+        Results are packed to `width` bits. QGTC wraps around at 2^width, APNN-TC keeps the lowest
+        bits, and ours, as QGTC's paper, stops at the largest number: larger ones are left out.
         """
         if stage == NUMBERS:
             return float((cupy.asarray(result) != self.product).mean())
@@ -56,6 +56,8 @@ def calls(problem: BitProblem, libraries: Path) -> Iterator[Call]:
     for stage in (NUMBERS, PACKED):
         yield _ours(problem, stage)
         yield _qgtc(problem, stage, load(libraries, "qgtc"))
+    if problem.width == 2:
+        yield _apnn(problem, load(libraries, "qgtc"), load(libraries, "apnn"))
 
 
 def _ours(problem: BitProblem, stage: str) -> Call:
@@ -76,23 +78,47 @@ def _ours(problem: BitProblem, stage: str) -> Call:
     return "ours", stage, planned.plan.name, lambda: on_gpu.launch(inputs, outputs), result
 
 
-def _qgtc(problem: BitProblem, stage: str, library: Any) -> Call:
+def _packed_operands(problem: BitProblem, library: Any) -> tuple[Any, Any]:
+    """Return A and X packed by QGTC: rows of A, and planes of rows of X's transpose."""
     n, d, width = problem.n, problem.d, problem.width
     words, wide = -(-n // 128) * 4, -(-d // 128) * 128
-    A = cupy.zeros(n * words, np.int32)
-    X = cupy.zeros(width * words * wide, np.int32)
+    A = cupy.zeros((n, words), np.int32)
+    X = cupy.zeros((width, wide, words), np.int32)
     bound(library.qgtc_pack_left, n, n, 1, problem.A, A)()
     bound(library.qgtc_pack_right, n, d, width, problem.X, X)()
+    return A, X
+
+
+def _unpacked(planes: Any, d: int) -> Any:
+    """Return whole numbers from planes of words, whose first column is the highest bit."""
+    bits_of_words = planes.get().view(np.uint32)[..., None] >> np.arange(_WORD - 1, -1, -1) & 1
+    width, n = planes.shape[:2]
+    numbers = bits_of_words.reshape(width, n, -1)[..., :d].astype(np.int64)
+    return (numbers << np.arange(width)[:, None, None]).sum(axis=0)
+
+
+def _qgtc(problem: BitProblem, stage: str, library: Any) -> Call:
+    n, d, width = problem.n, problem.d, problem.width
+    A, X = _packed_operands(problem, library)
     if stage == NUMBERS:
         numbers = padded((n, d))
         run = bound(library.qgtc_product, n, n, d, 1, width, A, X, numbers)
-        return "qgtc", stage, "", run, lambda: numbers
-    packed = cupy.zeros((width, n, wide // _WORD), np.int32)
+        return "qgtc", stage, "", _keeping(run, A, X), lambda: numbers
+    packed = cupy.zeros((width, n, X.shape[1] // _WORD), np.int32)
     run = bound(library.qgtc_packed_product, n, n, d, 1, width, width, A, X, packed)
+    return "qgtc", stage, "", _keeping(run, A, X), lambda: _unpacked(packed, d)
 
-    def result() -> Any:
-        planes = packed.get().view(np.uint32)[..., None] >> np.arange(_WORD - 1, -1, -1) & 1
-        planes = planes.reshape(width, n, wide)[..., :d].astype(np.int64)
-        return (planes << np.arange(width)[:, None, None]).sum(axis=0)
 
-    return "qgtc", stage, "", run, result
+def _apnn(problem: BitProblem, packing: Any, library: Any) -> Call:
+    """Return APNN-TC's product, whose results are the two lowest bits."""
+    n, d = problem.n, problem.d
+    A, X = _packed_operands(problem, packing)
+    X = cupy.ascontiguousarray(X[:, :d])
+    packed = cupy.zeros((2, n, d // _WORD), np.int32)
+    run = bound(library.apnn_packed_product, n, n, d, A, X, packed)
+    return "apnn", PACKED, "", _keeping(run, A, X), lambda: _unpacked(packed, d)
+
+
+def _keeping(run: Callable[[], object], *arrays: Any) -> Callable[[], object]:
+    """Return a call that keeps its arrays alive."""
+    return lambda _arrays=arrays: run()

@@ -94,6 +94,12 @@ PEERS = (
         "bb7fc04aa5687b4e85437663702554158aeda809",
         ("QGTC_module",),
     ),
+    Peer(
+        "apnn",
+        "BoyuanFeng/APNN-TC",
+        "e4c0541eb04355a5c885e93e89294f6e15b01e07",
+        ("APNN-TC-lib/bmmaTensorCoreGemm/src", "APNN-TC-lib/Common"),
+    ),
 )
 
 
