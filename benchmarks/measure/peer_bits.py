@@ -73,7 +73,7 @@ def _ours(problem: BitProblem, stage: str) -> Call:
 
     def result() -> Any:
         product = planned.result(outputs["out"])
-        return product if finish is None else product.on_host().levels
+        return product if finish is None else product.levels()
 
     return "ours", stage, planned.plan.name, lambda: on_gpu.launch(inputs, outputs), result
 

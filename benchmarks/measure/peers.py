@@ -276,7 +276,10 @@ def bit_rows(options: argparse.Namespace, journal: Path) -> Iterator[Row]:
             run()
             wrong = problem.wrong(stage, result())
             row |= {"error": wrong, "errors": f"share of wrong numbers {wrong:.2g}"}
-            row |= timed(run, options.repeats) if wrong == 0 else {"problem": "wrong"}
+            row |= timed(run, options.repeats)
+            if wrong:
+                problem_text = f"wrong: {wrong:.2g} of the numbers, in {row['median_us']:,.1f} us"
+                row |= {"median_us": np.nan, "problem": problem_text}
             yield {name: row.get(name) for name in FIELDS}
 
 
