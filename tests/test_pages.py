@@ -12,7 +12,7 @@ import accelviz
 from accelviz.files import results_directory
 from accelviz.measure.records import recorded
 from accelviz.partition.windows import row_windows
-from benchmarks.pages import bits, checkers, convolution, many_gpus, sddmm, training
+from benchmarks.pages import bits, checkers, convolution, many_gpus, peers, sddmm, training
 from benchmarks.pages.__main__ import main, pages
 from benchmarks.pages.document import Page, Results, replace_section, table
 
@@ -200,3 +200,26 @@ def test_two_gpus_gain_on_reddit_and_every_target_is_met():
     row = cases.query("graph.str.startswith('Reddit') and order == 'rabbit' and columns == 128")
     assert (row["one"] / row["ours"]).item() > 1.8
     assert "**not met**" not in (DOCS / "many-gpus.md").read_text("utf-8")
+
+
+def test_peers_are_compared_with_ours_of_the_same_arithmetic_where_they_are_right():
+    case = {"operation": "spmm", "stage": "forward", "graph": "g", "order": "natural", "seed": 1}
+    case |= {"heads": 0, "columns": 64, "error": 1e-7, "problem": np.nan}
+    records = [
+        ("ours", "float32", 10.0),
+        ("ours", "float16", 5.0),
+        ("rode", "float32", 12.0),
+        ("flashsparse", "tf32", 20.0),
+        ("flashsparse", "float16", 4.0),
+        ("voltrix", "tf32, no weights", np.nan),  # a wrong result
+    ]
+    rows = [
+        case | dict(zip(("contender", "dtype", "median_us"), record, strict=True))
+        for record in records
+    ]
+    table = peers.ratios(pd.DataFrame(rows)).set_index("peer")["ratio"]
+    assert table.round(3).to_dict() == {
+        "RoDe": 1.2,
+        "FlashSparse (tf32)": 2.0,
+        "FlashSparse (float16)": 0.8,
+    }

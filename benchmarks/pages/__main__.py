@@ -16,7 +16,7 @@ from benchmarks.pages.document import ROOT, Page, Results
 #: Modules of this folder with a list `PAGES`. A document may have sections from several modules.
 MODULES = (
     *("accel_gcn", "bits", "checkers", "convolution", "fusegnn", "graphs", "many_gpus"),
-    *("performance", "sddmm", "sources", "tensor_cores", "training"),
+    *("peers", "performance", "sddmm", "sources", "tensor_cores", "training"),
 )
 
 
