@@ -61,6 +61,16 @@ def add_to(commands: Any) -> None:
     grade.add_argument("--force", action="store_true", help="run again what has not changed")
     grade.add_argument("--output", type=Path, help="the table (FOLDER/grades-by-question.csv)")
 
+    sums = _add(verbs, "totals", _totals, "the points of all assignments, less late days")
+    sums.add_argument("course", **course)
+    helps = "late days of each student that cost nothing (0)"
+    sums.add_argument("--free-days", type=_at_least(0), default=0, metavar="N", help=helps)
+    percent: dict[str, Any] = {"type": _positive, "default": 0.0, "metavar": "PERCENT"}
+    sums.add_argument("--penalty", **percent, help="of each further late day (0)")
+    helps = "a grade book exported from Canvas or Moodle, to fill in"
+    sums.add_argument("--fill", type=Path, metavar="EXPORT.csv", help=helps)
+    sums.add_argument("--output", type=Path, help="the table (FOLDER/totals.csv)")
+
     board = _add(verbs, "leaderboard", _leaderboard, "the class's schemes on hidden graphs")
     board.add_argument("course", **course)
     board.add_argument("--assignment", default="A3", **name, help="(%(default)s)")
@@ -233,6 +243,22 @@ def _grade(options: argparse.Namespace) -> Result:
     lines.append(f"sandbox: {border.summary()}")
     lines.append(f"{len(results)} submissions, grades in {output}")
     return "\n".join(lines), 1 if any(graded.set_aside for graded in results) else 0
+
+
+def _totals(options: argparse.Namespace) -> Result:
+    need("nbformat", "lab")
+    from accelviz.course.autograde import tables, totals
+
+    output = _table(options, "totals.csv")
+    frame = totals.totals(options.course, free_days=options.free_days, penalty=options.penalty)
+    tables.write_table(frame, output)
+    lines = [frame.to_string(index=False), f"{len(frame)} students, totals in {output}"]
+    if options.fill:
+        target = options.fill.with_name(f"filled-{options.fill.name}")
+        left, filled = totals.fill(options.fill, frame, target)
+        lines.append(f"{', '.join(filled)} filled in {target}")
+        lines += [f"{clean(student)} is not in the grade book" for student in left]
+    return "\n".join(lines), 0
 
 
 def _leaderboard(options: argparse.Namespace) -> Result:

@@ -29,7 +29,7 @@ _KEYS = ["student", "assignment"]
 COLUMNS = (*_KEYS, *Row._fields)
 _NUMBERS = ("points", "max", "seconds")
 #: Columns of text in tables of grades and leaderboards.
-_TEXT_COLUMNS = (*_KEYS, "question", "problem", "scheme", "graph")
+_TEXT_COLUMNS = (*_KEYS, "question", "problem", "scheme", "graph", "remarks")
 #: Beginning of a formula in a spreadsheet, which may also separate cells by ";".
 _FORMULA = re.compile(r"(^|;\s*)(?=[=+\-@])")
 _QUOTED_FORMULA = re.compile(r"(^|;\s*)'(?=[=+\-@])")

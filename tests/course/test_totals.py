@@ -1,0 +1,121 @@
+"""Totals of a course: late days, missing submissions, grade books of Canvas and Moodle."""
+
+# ruff: noqa: E402 (what is tested needs what is skipped for)
+
+import csv
+import os
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat", reason="assignments are notebooks")
+
+from accelviz import cli
+from accelviz.course.autograde import tables
+from accelviz.course.autograde.tables import BY_HAND, Graded, Row
+from accelviz.course.autograde.totals import fill, totals
+from accelviz.errors import ArgumentError
+
+NAMES = ("A1-counting-sort", "A2-block-partition")
+DUE = """assignment,due,student
+A1,2026-05-04 12:00,
+A2-block-partition,2026-05-11,
+A2,2026-05-20,eva
+"""
+
+
+@pytest.fixture
+def course(tmp_path):
+    """Return a course: ada in time, bob late, eva with a date of her own, max with nothing."""
+    for name in NAMES:
+        (tmp_path / "source" / name).mkdir(parents=True)
+        nbformat.write(nbformat.v4.new_notebook(), tmp_path / "source" / name / f"{name}.ipynb")
+    times = {
+        ("ada", 0): "2026-05-04 11:59:59 UTC",
+        ("ada", 1): "2026-05-10 08:00",
+        ("bob", 0): "2026-05-05 13:00:00",
+        ("bob", 1): "2026-05-11 00:00:01",
+        ("eva", 1): "2026-05-20 00:00:00",
+    }
+    graded = []
+    for (student, number), text in times.items():
+        folder = tmp_path / "submitted" / student / NAMES[number]
+        folder.mkdir(parents=True)
+        (folder / "timestamp.txt").write_text(text)
+        rows = [Row("a", 8.0 + number, 10.0), Row("b", 1.0, 10.0)]
+        graded.append(Graded(student, NAMES[number], rows))
+    graded[0].rows.append(Row("c", None, 5.0, problem=BY_HAND))
+    (tmp_path / "submitted" / "max").mkdir()
+    tables.write_table(tables.table(graded), tmp_path / "grades-by-question.csv")
+    (tmp_path / "due.csv").write_text(DUE)
+    return tmp_path
+
+
+def test_late_days_cost_what_is_not_free(course):
+    frame = totals(course, free_days=1, penalty=10.0).set_index("student")
+    assert frame["total"].to_dict() == {"ada": 19.0, "bob": 8.1 + 9.0, "eva": 10.0, "max": 0.0}
+    assert frame["late_days"].to_dict() == {"ada": 0, "bob": 3, "eva": 0, "max": 0}
+    assert set(frame["max"]) == {45.0}
+    assert frame.loc["ada", "remarks"] == "A1-counting-sort: not all graded by hand"
+    first, second = frame.loc["bob", "remarks"].split("; ")
+    assert first == "A1-counting-sort: 2 days late, 0.9 points less"
+    assert second == "A2-block-partition: 1 days late, 1 points less"
+    assert frame.loc["max", "remarks"].count("missing") == 2
+
+
+def test_without_dates_or_stamps_nothing_is_late(course):
+    (course / "due.csv").unlink()
+    assert set(totals(course)["late_days"]) == {0}
+    (course / "due.csv").write_text(DUE)
+    folder = course / "submitted" / "ada" / NAMES[0]
+    (folder / "timestamp.txt").unlink()
+    assert totals(course)["late_days"][0] == 0
+    nbformat.write(nbformat.v4.new_notebook(), folder / f"{NAMES[0]}.ipynb")
+    os.utime(folder / f"{NAMES[0]}.ipynb", (4e9, 4e9))  # in the year 2096
+    assert totals(course)["late_days"][0] > 25_000
+
+
+@pytest.mark.parametrize(
+    "text", ["A9,2026-05-04,", "A1,tomorrow,", "A1,2026-05-04T12:00+02:00,", ",,"]
+)
+def test_a_wrong_date_is_refused_with_its_line(course, text):
+    (course / "due.csv").write_text(f"assignment,due,student\n{text}\n")
+    with pytest.raises(ArgumentError, match="due.csv:2"):
+        totals(course)
+
+
+CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,A1-counting-sort (77),A2 (78),Homework (79)
+    Points Possible,,,,,25,20,5
+"Ada, A.",1,u1,ada@school.edu,s,,,4
+"Bob, B.",2,u2,bob,s,1,1,3
+"Cy, C.",3,u3,cy,s,,,2
+"""
+MOODLE = """First name,Username,Email address,Assignment: A2 (Real),Course total (Real)
+Ada,ada,ada@school.edu,-,-
+"""
+
+
+def test_grade_books_of_canvas_and_moodle_are_filled(course, tmp_path, capsys):
+    frame, export = totals(course), tmp_path / "export.csv"
+    export.write_text(CANVAS)
+    left, filled = fill(export, frame, tmp_path / "out.csv")
+    assert (left, filled) == (["eva", "max"], ["A1-counting-sort (77)", "A2 (78)"])
+    rows = list(csv.reader((tmp_path / "out.csv").read_text().splitlines()))
+    assert rows[1] == next(csv.reader([CANVAS.split("\n")[1]]))
+    assert [row[-3:] for row in rows[2:]] == [["9", "10", "4"], ["9", "10", "3"], ["", "", "2"]]
+    export.write_text(MOODLE)
+    assert cli.main(["assignments", "totals", str(course), "--fill", str(export)]) == 0
+    assert "bob is not in the grade book" in capsys.readouterr().out
+    assert (
+        (tmp_path / "filled-export.csv")
+        .read_text()
+        .splitlines()[1]
+        .startswith("Ada,ada,ada@school.edu,10,-")
+    )
+    assert (
+        (course / "totals.csv")
+        .read_text()
+        .startswith("student,A1-counting-sort,A2-block-partition,total")
+    )
+    export.write_text("a,b\n1,2\n")
+    with pytest.raises(ArgumentError, match="one such as A1"):
+        fill(export, frame, tmp_path / "out.csv")
