@@ -205,7 +205,7 @@ def test_heads_are_gathered_together_or_apart(score, n_cols, together):
     plan = strategy.plan(graph, n_cols, heads=3, heads_together=together)
     lanes = 32 // plan.parameters["head_lanes"]
     n_heads = 6 if score == "gat" and n_cols == 128 else 3
-    assert plan.parameters["heads_together"] == min(together, n_heads, lanes)
+    assert plan.kernel.config["heads_together"] == min(together, n_heads, lanes)
     results = find_device("emulator").prepare(plan).run(inputs)
     oracle = Oracle(graph, *dense, operation=operation, **settings(operation))
     assert oracle.error(results) <= 1

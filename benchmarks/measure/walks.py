@@ -97,8 +97,11 @@ def planned(graph: Graph, name: str, widths: dict[str, int], tried: dict[str, in
     if not tried:
         return by_rule
     plan = strategy.plan(graph, **widths, **tried)
-    is_rule = all(plan.parameters[key] == by_rule.parameters[key] for key in tried)
-    is_possible = all(plan.parameters[key] == value for key, value in tried.items())
+    constants, constants_by_rule = (
+        {**one.parameters, **one.part_calls[-1][1].kernel.config} for one in (plan, by_rule)
+    )
+    is_rule = all(constants[key] == constants_by_rule[key] for key in tried)
+    is_possible = all(constants[key] == value for key, value in tried.items())
     return plan if is_possible and not is_rule else None
 
 

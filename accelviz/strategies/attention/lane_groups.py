@@ -129,9 +129,12 @@ class LaneGroups(WalkStrategy):
         sm_blocks = max(1, threads // blocks.threads)
         sm_blocks = min(settings.blocks_per_sm or sm_blocks, 2048 // blocks.threads, 32)
         resolved = settings.filled(
-            head_lanes=blocks.lanes.lanes, at_once=at_once, group_nzs=group_nzs
+            head_lanes=blocks.lanes.lanes,
+            heads_together=blocks.heads_together,
+            at_once=at_once,
+            group_nzs=group_nzs,
         )
-        return resolved.replaced(blocks_per_sm=sm_blocks, heads_together=blocks.heads_together)
+        return resolved.replaced(blocks_per_sm=sm_blocks)
 
     def describe(
         self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
