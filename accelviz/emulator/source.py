@@ -346,12 +346,12 @@ def _blanked(source: str, spans: Iterable[tuple[int, int]]) -> str:
     return source
 
 
-def without_host_code(source: str) -> str:
+def without_host_code(source: str, is_header: bool = False) -> str:
     """Blank the functions, classes and declarations of a text that serve the host alone.
 
     Those are without `__device__` and its like, and launch kernels, or use CUDA's runtime,
-    containers of C++, files, or another one of them; beside kernels also functions of the host that
-    nothing else mentions. Line numbers do not change.
+    containers of C++, files, or another one of them; in headers and beside kernels also
+    functions of the host that nothing else mentions. Line numbers do not change.
     """
     macros = {*re.findall(r"^[^\S\n]*#[^\S\n]*define\s+(\w+)", source, re.M)}
     spans = list[tuple[int, int]]()
@@ -375,10 +375,15 @@ def without_host_code(source: str) -> str:
         for span in callers:
             del others[span]
     spans = pending
-    if "__global__" in source:
-        unsure = [span for span, name in others.items() if name]
-        mentioned = {*re.findall(r"\w+", _blanked(source, [*spans, *unsure]))}
-        spans = [*spans, *(span for span in unsure if others[span] not in mentioned)]
+    if is_header or "__global__" in source:
+        unsure = {span: name for span, name in others.items() if name}
+        texts = [_blanked(source, [*spans, *unsure])]
+        for text in texts:  # grows by the functions that are mentioned
+            mentioned = {*re.findall(r"\w+", text)}
+            for span in [span for span, name in unsure.items() if name in mentioned]:
+                texts.append(source[slice(*span)])
+                del unsure[span]
+        spans = [*spans, *unsure]
     source = _blanked(source, spans)
 
     def replaced(match: re.Match[str]) -> str:
@@ -408,7 +413,7 @@ def translated(source: str, file: str) -> str:
     KernelError
         If a shared variable has an initial value, which is an error in CUDA.
     """
-    source = translated_ptx(without_host_code(source))
+    source = translated_ptx(without_host_code(source, not file.endswith(".cu")))
     source = re.sub(r"\b__shared__\s+extern\b", "extern __shared__", source)
     source = _ALIGNAS.sub(r"\1EMULATOR_ALIGNED", source)
     dynamic = r"\bextern\b([^;{}\"]*?)\b__shared__\b([^;{}\"]*?)\b(\w+)\s*\[\s*\]"
