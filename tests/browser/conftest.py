@@ -8,7 +8,7 @@ import pytest
 from accelviz.widgets import assets
 
 from .lab import Notebook
-from .saved import SavedPage
+from .saved import AT_CONTROLS, SavedPage
 from .server import Server, find_browser, launch
 
 NEEDED = ("anywidget", "axe_playwright_python", "ipywidgets", "jupyterlab", "playwright")
@@ -88,6 +88,7 @@ def lab_notebook(server, browser, pages):
     server.write_notebook("shared")
     if not pages:
         pages.append(browser.new_page(viewport={"width": 1400, "height": 1000}))
+        pages[0].add_init_script(AT_CONTROLS)
     notebook = Notebook(server, pages[0], "shared")
     yield notebook.open()
     notebook.close()

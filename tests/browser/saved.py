@@ -30,12 +30,20 @@ FAULTS = """() => {
 }"""
 
 
+#: Opens a page with all controls, which a reader finds after the story.
+AT_CONTROLS = """try {
+  localStorage["accelviz group"] ??= "product";
+} catch {} // an empty page has no storage"""
+
+
 class SavedPage:
     """An open page; `errors` collects uncaught errors, console messages and requests."""
 
-    def __init__(self, browser, path, **options):
+    def __init__(self, browser, path, *, story=False, **options):
         defaults = {"viewport": {"width": 848, "height": 1000}, "reduced_motion": "reduce"}
         self.page = browser.new_page(**{**defaults, **options})
+        if not story:
+            self.page.add_init_script(AT_CONTROLS)
         self.page.clock.install()
         self.errors = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))

@@ -13,6 +13,7 @@ from accelviz.measure.prediction import recorded_times
 from accelviz.strategies import SDDMM, SPMM, find_strategy
 
 from .lab import FRAME, artifacts
+from .saved import AT_CONTROLS
 
 GROUPS = ("product", "balance", "numbers", "play")
 #: Rules of axe-core by width and theme: all of WCAG up to 2.2 AA; contrasts in the other theme.
@@ -30,6 +31,7 @@ def opened(browser, tmp_path_factory):
     accelviz.explore("cora").save(path, trace=False)
     context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
     page = context.new_page()
+    page.add_init_script(AT_CONTROLS)
     page.clock.install()
     page.complaints = []
     page.on("pageerror", lambda error: page.complaints.append(str(error)))
@@ -369,6 +371,7 @@ def test_long_names_leave_the_numbers_whole(browser, tmp_path):
         "cora", "lane_groups", second="lane_groups", pinned=settings, **settings
     )
     page = browser.new_page()
+    page.add_init_script(AT_CONTROLS)
     page.goto(explorer.save(tmp_path / "long.html", trace=False).as_uri())
     tab(page, "numbers")
     for width in (424, 480, 848, 1000):
@@ -422,6 +425,7 @@ def test_copied_code_has_the_operation_and_a_later_block(browser, tmp_path):
     settings = {"n_cols": 256, "row": 1358, "block": blocks[-1]}
     path = accelviz.explore("cora", strategy, **settings).save(tmp_path / "sddmm.html", trace=False)
     page = browser.new_page()
+    page.add_init_script(AT_CONTROLS)
     page.goto(path.as_uri())
     page.locator(".av-panel[data-drawn]").wait_for()
     control(page, "code").click()
@@ -580,6 +584,7 @@ def test_a_number_is_typed_with_real_keys(browser, tmp_path):
     explorer = accelviz.explore("pubmed", "graphblast", block_warps=1)
     path = explorer.save(tmp_path / "pubmed.html", trace=False)
     page = browser.new_page()
+    page.add_init_script(AT_CONTROLS)
     page.clock.install()
     page.goto(path.as_uri())
     page.wait_for_selector(".av-panel[data-drawn]")

@@ -9,11 +9,13 @@ from accelviz.analysis.balance import block_idle_shares
 from accelviz.analysis.lanes import sector_runs
 from accelviz.analysis.lookup import find_row
 from accelviz.measure.prediction import recorded_times
+from accelviz.strategies import SPMM, find_strategy
 from accelviz.widgets import explore
 from accelviz.widgets.pack import pack_text
 
 from ..compilers import needs_compiler
 from .lab import FRAME
+from .saved import AT_CONTROLS, FAULTS
 
 #: Returns the geometry of all marks that can glide, by name.
 GEOMETRY = """() => Object.fromEntries([...document.querySelectorAll("[data-m]")].map((mark) =>
@@ -33,6 +35,7 @@ def test_a_glide_that_is_redrawn_half_way_ends_where_it_should(browser, tmp_path
     ends = []
     for motion in ("no-preference", "reduce"):
         page = browser.new_page(viewport={"width": 1180, "height": 2200}, reduced_motion=motion)
+        page.add_init_script(AT_CONTROLS)
         page.goto(path.as_uri())
         page.wait_for_selector("[data-drawn]")
         page.wait_for_timeout(600)  # so that the next drawing glides
@@ -356,3 +359,43 @@ def test_the_fastest_recorded_setting_is_one_press_away(saved):
     view.page.locator("[data-control=fastest]").click()
     view.page.evaluate(FRAME)
     assert f"{fastest['strategy']}: {fastest['median_us']:.1f} µs" in view.text(".av-headline")
+
+
+def test_the_story_asks_and_the_slider_answers(saved):
+    view = saved(explore("cora"), story=True)
+    page = view.page
+    assert page.locator(".av-panel").get_attribute("data-shown") == "story"
+    assert not page.locator(".av-controls").is_visible()
+    strategy, graph = find_strategy("accel_gcn", SPMM), accelviz.load_graph("cora")
+    plans = [strategy.plan(graph, 64, max_block_warps=warps) for warps in (12, 4)]
+    shares = [plan.statistics.idle_share for plan in plans]
+    assert shares[1] < shares[0]
+    before, after = (f"{share:.1%}".replace("%", " %") for share in shares)
+    assert f"{before} of warp time idle" in view.text(".av-headline")
+    page.locator("[data-control='guess rises']").click()
+    assert "You say that it rises" in view.text(".av-story-answer")
+    view.type("max_block_warps", 4)
+    answer = view.text(".av-story-answer")
+    assert f"the idle share falls, {before} to {after};" in answer
+    assert "you said that it rises." in answer
+    page.locator("[data-control='guess again']").click()
+    assert "Predict" in view.text(".av-story-answer")
+
+
+def test_the_story_has_five_steps_and_all_controls_are_remembered(saved):
+    view = saved(explore("cora"), story=True)
+    page, seen = view.page, []
+    for step in range(5):
+        seen.append(view.text(".av-story-text"))
+        assert page.locator("[data-view=story] svg:visible").first.is_visible()
+        assert page.evaluate(FAULTS) == []
+        if step < 4:
+            page.locator("[data-control='next step']").click()
+            page.evaluate(FRAME)
+    assert len(set(seen)) == 5
+    page.locator("[data-control='all controls']").click()
+    page.reload()
+    view.errors.remove(page.url)
+    page.wait_for_selector("[data-drawn]")
+    assert page.locator(".av-panel").get_attribute("data-shown") == "product"
+    assert page.locator(".av-controls").is_visible()

@@ -16,6 +16,7 @@ import { play } from "./views/play";
 import { product } from "./views/product";
 import { recorded } from "./views/recorded";
 import { statistics } from "./views/statistics";
+import { story } from "./views/story";
 
 export interface Act extends Omit<Store, "scene" | "addListener" | "start"> {
   follow(row: number): void;
@@ -29,6 +30,7 @@ export type View = (host: HTMLElement, act: Act) => (scene: Scene) => void;
 // Groups of views: name, title, and views, each with name, title, function, and width in twelfths
 // of the panel.
 const GROUPS: [string, string, [string, string, View, number][]][] = [
+  ["story", "Story", [["story", "What a warp waits for, in five steps", story, 12]]],
   ["product", "One row", [["product", "A row, from the graph to memory", product, 12]]],
   ["balance", "Every warp", [
     ["map", "Every warp of every block", map, 12],
@@ -43,6 +45,25 @@ const GROUPS: [string, string, [string, string, View, number][]][] = [
   ["play", "Play", [["play", "The block, request by request", play, 12]]],
 ];
 const NAMES = GROUPS.map(([name]) => name);
+// A reader who has left the story for all controls finds them again.
+const REMEMBERED = "accelviz group";
+
+function rememberedGroup() {
+  try {
+    const name = localStorage.getItem(REMEMBERED);
+    return name && NAMES.includes(name) ? name : NAMES[0];
+  } catch { // some pages have no storage
+    return NAMES[0];
+  }
+}
+
+function remember(name: string) {
+  try {
+    localStorage.setItem(REMEMBERED, name);
+  } catch {
+    // the next page begins with the story
+  }
+}
 
 interface Page extends ReturnType<typeof mount> {
   bridge: Bridge | null;
@@ -59,7 +80,7 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
   panel.dataset.lmSuppressShortcuts = "true";
   host.replaceChildren(panel);
   const { scene, addListener, start, ...actions } = makeStore(data, bridge);
-  let currentGroup = "product", isScheduled = false, width = 0;
+  let currentGroup = rememberedGroup(), isScheduled = false, width = 0;
   start();
   const act: Act = {
     ...actions,
@@ -107,6 +128,7 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
 
   function chooseGroup(name: string) {
     currentGroup = name;
+    remember(name);
     renderFrame(scene());
     repaint();
   }
