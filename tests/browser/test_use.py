@@ -374,7 +374,10 @@ def test_the_story_asks_and_the_slider_answers(saved):
     assert f"{before} of warp time idle" in view.text(".av-headline")
     page.locator("[data-control='guess rises']").click()
     assert "You say that it rises" in view.text(".av-story-answer")
-    view.type("max_block_warps", 4)
+    box = page.locator("[data-view=story] input[type=number]")
+    box.fill("4")
+    box.press("Enter")
+    page.evaluate(FRAME)
     answer = view.text(".av-story-answer")
     assert f"the idle share falls, {before} to {after};" in answer
     assert "you said that it rises." in answer
