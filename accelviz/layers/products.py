@@ -34,7 +34,8 @@ class Products:
         A single strategy, such as "fusegnn_gas", runs each operation that has it and these
         parameters. A mapping names the operations, as in
         `{"spmm": ("gnnadvisor", {"ngs": 32}), "sddmm": "row_warp"}`. `parameters` may be a function
-        of `n_cols` that returns them. Other operations use their fastest strategy.
+        of `n_cols` that returns them, of "spmm" unless a mapping names the operation. Other
+        operations use their fastest strategy.
     device : {"auto", "cuda", "cpu", "emulator"}
         "auto" is the GPU, or the CPU if there is no GPU.
 
@@ -142,7 +143,9 @@ def _owners(choice: Any, operations: Iterable[str]) -> dict[str, Any]:
     strategy, parameters = choice if isinstance(choice, tuple) else (choice, {})
     if isinstance(strategy, Strategy):
         return {getattr(strategy, "operation", SPMM).name: choice}
-    names = {*(parameters(1) if callable(parameters) else parameters)}
+    if callable(parameters):
+        return {"spmm": choice}
+    names = {*parameters}
     owners = [
         entry.operation.name
         for entry in REGISTRY
