@@ -481,6 +481,21 @@ def test_a_sweep_of_another_graph_is_reported():
         checks.reports.sweep_numbers(table, accelviz.load_graph("cora"), 5)
 
 
+def test_a_plan_is_fetched_once_and_judged_by_all_tests(monkeypatch):
+    """A scheme cannot give a plan for each metric."""
+    fetched = []
+    monkeypatch.setattr(
+        checks.schemes, "StudentScheme", lambda *arguments: fetched.append(arguments) or 7
+    )
+    link = types.SimpleNamespace(shared={})
+    graph = hidden.corner_graphs(1)["one long row"]
+    for _ in range(3):  # tests make a scheme anew each
+        assert checks.schemes._scheme(remote.Remote(link, 0, "MyScheme()"), graph, 64) == 7
+    assert len(fetched) == 1
+    checks.schemes._scheme(remote.Remote(link, 0, "MyScheme()"), graph, 33)
+    assert len(fetched) == 2
+
+
 # The hidden inputs
 
 

@@ -370,6 +370,37 @@ def test_every_way_out_of_the_sandbox_is_refused():
     assert not [line for line, problem in results if not problem.startswith(kinds)]
 
 
+def test_a_text_is_the_same_for_all_tests():
+    source = """
+        class Changing(str):
+            count = 0
+            def __str__(self):
+                Changing.count += 1
+                return f"text {Changing.count}"
+        text = Changing("nothing")
+        """
+    problems, _ = run(
+        student_cell(source),
+        graded("assert text == 'text 1', text"),
+        student_cell("text = 'another one'"),
+        graded("assert text == 'text 1', text"),
+    )
+    assert problems == [""] * 4
+
+
+def test_names_of_the_grader_are_not_in_the_submission():
+    """Tests, seeds and points are nowhere in the memory and the environment of its process."""
+    source = """
+        import gc, os
+        def seen():
+            secret = "".join(["s", "ecret of the test"])
+            texts = [item for item in gc.get_objects() if isinstance(item, (str, dict, list))]
+            return secret in str(texts) + str(dict(os.environ)), "SEED" in str(dict(os.environ))
+        """
+    test = "hidden = 'secret of the test'\nassert seen() == (False, False), seen()"
+    assert run(student_cell(source), graded(test))[0] == ["", ""]
+
+
 @needs_bubblewrap
 def test_processes_of_a_submission_do_not_work_at_the_same_time():
     """A helper of the first process counts; it stands still while the second one works."""
