@@ -212,7 +212,9 @@ def _grade(options: argparse.Namespace) -> Result:
     limits, output = _limits(options), _table(options, "grades-by-question.csv")
     previous, done = tables.read_table(output), list[tables.Graded]()
     log = _progress_log()
-    log("starting; compiling takes a minute more the first time, and after an update")
+
+    def begin(total: int) -> None:
+        log(f"0 of {total}", "compiling takes a minute more the first time, and after an update")
 
     def progress(graded: tables.Graded, total: int) -> None:
         done.append(graded)
@@ -227,6 +229,7 @@ def _grade(options: argparse.Namespace) -> Result:
         settings=limits,
         force=options.force,
         jobs=options.jobs,
+        begin=begin,
         progress=progress,
     )
     tables.write_table(tables.merged(previous, tables.table(results)), output)

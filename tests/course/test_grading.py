@@ -320,7 +320,7 @@ def test_the_commands_grade_a_class(tmp_path, shipped, capsys, monkeypatch):
     options = ["--course", "c", "--assignment", "T1", "--cell-seconds", "20"]
     assert cli.main(["assignments", "grade", *options]) == 1
     printed, told = capsys.readouterr()
-    assert "starting" in told.splitlines()[0]
+    assert "s  0 of 2  compiling takes" in told.splitlines()[0]
     assert "s  2 of 2  " in told.splitlines()[-1]
     assert "ada T1  7 of 7, 3 more by hand\n" in printed
     assert "bob T1  set aside: T1.ipynb is no notebook (Expecting value in line 1)" in printed

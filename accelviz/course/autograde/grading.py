@@ -44,6 +44,7 @@ def grade(
     settings: dict[str, Any] | None = None,
     force: bool = False,
     jobs: int | None = None,
+    begin: Callable[[int], object] = lambda _: None,
     progress: Callable[[Graded, int], object] = lambda *_: None,
 ) -> list[Graded]:
     """Grade the submissions in `submitted/<student>/<assignment>/` of a course folder.
@@ -65,6 +66,8 @@ def grade(
         Also run submissions that have not changed.
     jobs : int, optional
         Number of submissions that run in parallel; default: the number of processors.
+    begin : callable
+        Called with the number of submissions before any is run.
     progress : callable
         Called after each submission with its `Graded` and the total number of submissions.
 
@@ -98,6 +101,7 @@ def grade(
     for graded in results:
         progress(graded, total)
     if tasks:
+        begin(total)
         for graded in _grade_in_parallel(course, tasks, settings or {}, force, jobs):
             results.append(graded)
             progress(graded, total)
