@@ -5,8 +5,7 @@
     python benchmarks/measure/peers.py --libraries LIBRARIES --output peers-h100.csv
     python -m benchmarks.pages peers
 
-`bits` stands for products of bit matrices without a graph. A graph is `name`, `name:order` or
-`name:order@seed`: a bundled graph, a twin, or `rmat-N` with N
+A graph is `name`, `name:order` or `name:order@seed`: a bundled graph, a twin, or `rmat-N` with N
 million edges; the order is natural, shuffled or rabbit. Each graph has a process of its own, which
 prepares it while others measure and measures while no other does. A crash costs the case that was
 running: it gets a row with the problem, and a new process goes on after it.
@@ -49,7 +48,6 @@ GRAPHS = (
         for order in ("natural", "shuffled")
     ),
     *("collab-twin:rabbit@12", "yelp-twin:rabbit@12", "rmat-4", "rmat-16"),
-    "bits",
 )
 COLUMNS = (16, 32, 64, 128, 256)
 #: (heads, columns of a head) of attention.
@@ -168,12 +166,9 @@ def read_journal(path: Path) -> Row | None:
 def work(options: argparse.Namespace) -> None:
     """Measure one graph: prepare it, wait until no other process measures, and write rows."""
     spec, _, journal = options.worker.rpartition("=")
-    if spec == "bits":
-        results = bit_rows(options, Path(journal))
-    else:
-        graph, about = prepared(spec)
-        compile_ours(graph, options)
-        results = rows(graph, about, options, Path(journal))
+    graph, about = prepared(spec)
+    compile_ours(graph, options)
+    results = rows(graph, about, options, Path(journal))
     with options.output.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         start = time.monotonic()
@@ -257,30 +252,6 @@ def rows(graph: Graph, about: Row, options: argparse.Namespace, journal: Path) -
             cupy.get_default_memory_pool().free_all_blocks()
         seconds = time.monotonic() - start
         print(f"{spec_of(about)}, {operation}: {seconds:.1f} s", flush=True)
-
-
-def bit_rows(options: argparse.Namespace, journal: Path) -> Iterator[Row]:
-    """Yield a row for each product of bit matrices; `heads` is the number of bits of X."""
-    from peer_bits import BITS, SIZES, BitProblem, calls
-
-    for (n, d), width in itertools.product(SIZES, BITS):
-        about = {"graph": f"{n} x {n}", "order": "dense", "seed": 0}
-        if ("bits", width, d, "ours", "bits") in already_measured(options.output, about):
-            continue
-        case = {**full_machine(), **about, "rows": n, "nonzeros": n * n, "operation": "bits"}
-        case |= {"heads": width, "columns": d, "dtype": "bits"}
-        problem = BitProblem(n, d, width)
-        for contender, stage, variant, run, result in calls(problem, options.libraries):
-            row = {**case, "contender": contender, "stage": stage, "variant": variant}
-            journal.write_text(json.dumps({name: row.get(name) for name in FIELDS}), "utf-8")
-            run()
-            wrong = problem.wrong(stage, result())
-            row |= {"error": wrong, "errors": f"share of wrong numbers {wrong:.2g}"}
-            row |= timed(run, options.repeats)
-            if wrong:
-                problem_text = f"wrong: {wrong:.2g} of the numbers, in {row['median_us']:,.1f} us"
-                row |= {"median_us": np.nan, "problem": problem_text}
-            yield {name: row.get(name) for name in FIELDS}
 
 
 #: Columns of the output.

@@ -19,7 +19,6 @@ OPERATIONS = {
     "gat": "GAT",
     "gatv2": "GATv2",
     "max": "maximum",
-    "bits": "bits",
 }
 PEERS = {
     "cusparse": "cuSPARSE",
@@ -30,8 +29,6 @@ PEERS = {
     "dgnn": "dgNN",
     "dfgnn": "DF-GNN",
     "turbo_gnn": "Turbo-GNN",
-    "qgtc": "QGTC",
-    "apnn": "APNN-TC",
 }
 #: Least ratio that was wanted, by operation and stage.
 LEAST = {
@@ -43,8 +40,6 @@ LEAST = {
     ("gatv2", "both"): 1.3,
     ("max", "forward"): 1.2,
     ("max", "both"): 1.0,
-    ("bits", "numbers"): 2.0,
-    ("bits", "packed"): 2.0,
 }
 #: Mean over cuSPARSE's SpMM that was wanted, and mean share of the roof.
 MEAN_OVER_CUSPARSE, ROOF = 1.9, 0.55
@@ -54,8 +49,7 @@ LARGE = 1_000_000
 def named(rows: pd.DataFrame) -> pd.Series:
     """Return the name of the contender of each row, with its arithmetic if it is not float32."""
     names = rows["contender"].replace(PEERS)
-    plain = rows["dtype"].isin(["float32", "bits"])
-    return names.where(plain, names + " (" + rows["dtype"] + ")")
+    return names.where(rows["dtype"] == "float32", names + " (" + rows["dtype"] + ")")
 
 
 def ratios(rows: pd.DataFrame) -> pd.DataFrame:
@@ -66,8 +60,7 @@ def ratios(rows: pd.DataFrame) -> pd.DataFrame:
     timed = rows[rows["median_us"].notna()]
     ours, peers = timed[timed["contender"] == "ours"], timed[timed["contender"] != "ours"]
     times = ours.set_index([*_CASE, "dtype"])["median_us"]
-    alike = peers["dtype"].isin(["float16", "bits"])
-    against = peers["dtype"].where(alike, "float32").rename("against")
+    against = peers["dtype"].where(peers["dtype"] == "float16", "float32").rename("against")
     keys = pd.MultiIndex.from_frame(peers[_CASE].assign(against=against))
     ours_us = times.reindex(keys).to_numpy()
     return peers.assign(
@@ -78,9 +71,7 @@ def ratios(rows: pd.DataFrame) -> pd.DataFrame:
 def case_text(row: pd.Series) -> str:
     """Return a case's graph and sizes in words."""
     size = f"d = {row['columns']}"
-    if row["operation"] == "bits":
-        size = f"{row['heads']} bits, {size}"
-    elif row["heads"] > 1:
+    if row["heads"] > 1:
         size = f"{row['heads']} x {row['columns']}"
     return f"{graph_text(row)}, {size}"
 
@@ -88,7 +79,7 @@ def case_text(row: pd.Series) -> str:
 def graph_text(row: pd.Series) -> str:
     """Return a graph's name and order."""
     name = row["graph"].removesuffix("-twin")
-    return name if row["order"] in ("as published", "dense") else f"{name} {row['order']}"
+    return name if row["order"] == "as published" else f"{name} {row['order']}"
 
 
 def summary(results: Results) -> str:
@@ -233,7 +224,6 @@ PAGES = [
             **{
                 f"{operation} {stage}": partial(every_case, operation, stage)
                 for operation, stage in LEAST
-                if operation != "bits"
             },
         },
     )

@@ -88,18 +88,6 @@ PEERS = (
             "reduction_aggr_kernels.cu",
         ),
     ),
-    Peer(
-        "qgtc",
-        "YukeWang96/QGTC_PPoPP22",
-        "bb7fc04aa5687b4e85437663702554158aeda809",
-        ("QGTC_module",),
-    ),
-    Peer(
-        "apnn",
-        "BoyuanFeng/APNN-TC",
-        "e4c0541eb04355a5c885e93e89294f6e15b01e07",
-        ("APNN-TC-lib/bmmaTensorCoreGemm/src", "APNN-TC-lib/Common"),
-    ),
 )
 
 
