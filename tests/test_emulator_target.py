@@ -8,6 +8,8 @@ import pytest
 
 from accelviz import emulate
 from accelviz.emulator import trace_kernel
+from accelviz.emulator.compiler import Compiler
+from accelviz.emulator.compiler import run as run_compiler
 from accelviz.emulator.target import Conditionals, target_macros
 from accelviz.errors import ArgumentError, KernelError
 from tests.compilers import needs_compiler
@@ -94,3 +96,11 @@ def test_a_target_has_the_macros_of_nvcc():
 )
 def test_unbalanced_directives_are_left_to_the_compiler(text):
     assert Conditionals.of(text).mark(text, "kernel.cu") == text
+
+
+def test_a_compiler_that_dies_is_named(tmp_path):
+    script = tmp_path / "dying"
+    script.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    script.chmod(0o755)
+    with pytest.raises(KernelError, match=r"k.cu: the compiler .*dying died \(-11\)"):
+        run_compiler(Compiler((str(script),), "c++"), [], "k.cu")

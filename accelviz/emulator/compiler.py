@@ -99,6 +99,9 @@ def run(
     )
     if process.returncode:
         log = without_reports(process.stderr).strip()
+        if process.returncode < 0 or not log or "Killed signal" in log:
+            died = f"the compiler {compiler.command[0]} died ({log[-300:] or process.returncode})"
+            raise KernelError(file, died, "more memory, or another compiler in $CXX")
         unparsed = KernelError(file, f"it does not compile for the emulator:\n{log[-4000:]}")
         raise compile_error(file, source, log, entry) or unparsed
     return process.stderr
