@@ -264,6 +264,24 @@ def mixing(data: str) -> Callable[[Results], str]:
     return number
 
 
+def network_accuracy(name: str) -> Callable[[Results], str]:
+    """Return a function of a network's test accuracies on digits, by kind of unit."""
+
+    def number(results: Results) -> str:
+        rows = results["convolution-networks"]
+        means = rows[rows["network"] == name].groupby("mixing", sort=False)["test_accuracy"].mean()
+        return ", ".join(f"{mixing} {share:.1%}" for mixing, share in means.items())
+
+    return number
+
+
+def sliding_step(results: Results) -> str:
+    """Return the time of a step with sliding channels over that with pointwise convolutions."""
+    rows = results["convolution-networks"]
+    ms = rows.pivot_table(index="network", columns="mixing", values="step_ms")
+    return spread(ms["sliding"] / ms["pointwise"])
+
+
 def parameters_off(number: str) -> Callable[[Results], str]:
     """Return a function of the most millions by which a table's parameters differ from print.
 
@@ -332,6 +350,9 @@ NUMBERS: dict[str, Callable[[Results], str]] = {
     "output-centric": dsxplore_over(("dsxplore_var", "float32"), "backward"),
     "groups": settings_ratio,
     **{f"Table {number}": parameters_off(number) for number in ("6.2", "7.3", "7.4")},
+    "VGG16 digits": network_accuracy("VGG16"),
+    "MobileNet digits": network_accuracy("MobileNet"),
+    "sliding step": sliding_step,
     "teacher": mixing("teacher"),
     "digits": mixing("digits"),
 }
