@@ -478,7 +478,8 @@ def test_a_step_is_predicted_from_the_split():
     def predicted(work, **options):
         return many_gpus.predict_step(work, (128, 64, 16), rates, **options)
 
-    assert predicted(small).speedup < 1 < predicted(shuffled).speedup < predicted(cut).speedup < 2
+    assert predicted(small).speedup < 1 < predicted(shuffled).speedup < 2
+    assert 1.5 < predicted(cut).speedup < 2
     assert str(predicted(small)).startswith("1 device: a step takes")
     assert str(predicted(cut)).startswith("2 devices: a step takes")
     # Features that change are exchanged too.

@@ -111,11 +111,9 @@ def test_three_ranks_learn_what_one_process_does(alone, tmp_path):
 
 
 def test_a_killed_rank_ends_all_and_torchrun_resumes_from_the_checkpoint(tmp_path):
-    start = time.monotonic()
     run = torchrun(2, tmp_path, "resumed,2,6,cpu", options=("--max-restarts", "1"))
     assert run.returncode == 0, run.stderr
     assert "exitcode: -9" in run.stderr
-    assert time.monotonic() - start < 40  # two starts of two processes
     whole = ranks.trained("gcn", 6)
     resumed = results(tmp_path, "resumed", 2)[0]
     assert len(resumed["losses"]) in (3, 4)  # rank 0 may have saved the step before the kill
