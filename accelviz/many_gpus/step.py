@@ -16,9 +16,9 @@ _DENSE_ROWS = 5
 #: Seconds of a collective beside its bytes, least seconds of a captured step, seconds to select and
 #: add a row of the halo, and share of the link's rate that NCCL reaches: two H100.
 _COLLECTIVE, _LEAST_STEP, _SELECT, _LINK_SHARE = 10e-6, 150e-6, 0.55e-9, 0.75
-#: Products per layer with attention, forward and backward, and share of an exchange that a product
-#: does not hide.
-_ATTENTION_PRODUCTS, _EXPOSED = 4, 0.3
+#: Products per layer with attention, forward and backward; memory traffic per row of the halo in its
+#: first layer, as `_DENSE_ROWS`; share of an exchange that a product does not hide: two H100.
+_ATTENTION_PRODUCTS, _ATTENTION_ROWS, _EXPOSED = 4, 12, 0.6
 #: If a device needs this share of the others' rows, they are sent without a selection.
 WHOLE_SHARE = 0.7
 
@@ -143,7 +143,7 @@ def predict_step(
         narrow = n_out if attention else min(n_in, n_out)
         if attention:
             products += [n_out] * _ATTENTION_PRODUCTS
-            halo_rows += _DENSE_ROWS * (n_in + n_out) * is_first
+            halo_rows += _ATTENTION_ROWS * (n_in + n_out) * is_first
         else:
             products += [n_in] if is_first and n_in <= 2 * n_out else [narrow] * 2
         exchanged += [] if is_first else [narrow] * 2
