@@ -16,8 +16,8 @@ _DENSE_ROWS = 5
 #: Seconds of a collective beside its bytes, least seconds of a captured step, seconds to select and
 #: add a row of the halo, and share of the link's rate that NCCL reaches: two H100.
 _COLLECTIVE, _LEAST_STEP, _SELECT, _LINK_SHARE = 10e-6, 150e-6, 0.55e-9, 0.75
-#: Products per layer with attention, forward and backward; memory traffic per row of the halo in its
-#: first layer, as `_DENSE_ROWS`; share of an exchange that a product does not hide: two H100.
+#: Products per layer with attention, forward and backward; memory traffic per row of the halo in
+#: its first layer, as `_DENSE_ROWS`; share of an exchange that no product hides: two H100.
 _ATTENTION_PRODUCTS, _ATTENTION_ROWS, _EXPOSED = 4, 12, 0.6
 #: If a device needs this share of the others' rows, they are sent without a selection.
 WHOLE_SHARE = 0.7
