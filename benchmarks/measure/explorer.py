@@ -22,7 +22,8 @@ import accelviz
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-from tests.browser.lab import REPAINT, Notebook  # noqa: E402
+from tests.browser.lab import Notebook  # noqa: E402
+from tests.browser.saved import AT_CONTROLS  # noqa: E402
 from tests.browser.server import Server, find_browser, launch  # noqa: E402
 
 MOVES = 60
@@ -30,6 +31,46 @@ SLIDERS = ("max_block_warps", "max_warp_nzs", "n_cols", "row", "block")
 GROUPS = ("product", "balance", "numbers")
 SHOWN = "const now = document.querySelector('.av-panel').dataset.drawn;"
 READY = SHOWN + "return before === undefined ? {now} : now !== before.now;"
+
+
+# Resolves with the milliseconds from `key` going down to the end of the frame that shows what
+# `ready` (a function body) waits for. The frame's callback comes before its layout and paint; the
+# message posted from it comes after.
+REPAINT = """
+([key, presses, ready, milliseconds]) => {
+  const isReady = new Function('before', ready);
+  const before = new Function('before', ready)(undefined);
+  window.repaint = new Promise((resolve, reject) => {
+    let start = null, left = presses;
+    const observer = new MutationObserver(check);
+    const timer = setTimeout(() => stop(() => reject(new Error('not repainted in time'))),
+                             milliseconds);
+    window.addEventListener('keydown', down, true);
+    observer.observe(document.body,
+      {attributes: true, characterData: true, childList: true, subtree: true});
+    function stop(then) {
+      observer.disconnect();
+      clearTimeout(timer);
+      window.removeEventListener('keydown', down, true);
+      then();
+    }
+    function down(event) {
+      if (event.key === key && left > 0 && --left === 0) start = event.timeStamp;
+      check();
+    }
+    function check() {
+      if (start === null || !isReady(before)) return;
+      observer.disconnect();
+      requestAnimationFrame(() => {
+        const channel = new MessageChannel();
+        channel.port1.onmessage = () => stop(() => resolve(performance.now() - start));
+        channel.port2.postMessage(null);
+      });
+    }
+  });
+  window.repaint.catch(() => null);
+}
+"""
 
 
 def main() -> None:
@@ -56,6 +97,7 @@ def in_lab(browser, graphs: list[str], folder: Path) -> None:
     server = Server(folder).start()
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
     page.set_default_timeout(600_000)
+    page.add_init_script(AT_CONTROLS)
     try:
         server.write_notebook("explorer", [])
         notebook = Notebook(server, page, "explorer").open()
@@ -81,6 +123,7 @@ def saved(browser, graph, folder: Path) -> None:
     print(f"{graph.name}, {graph.n_rows:,} rows, {graph.nnz:,} nonzeros")
     print(f"  saved in {seconds:.2f} s, {size / 1e6:.2f} MB", flush=True)
     page = browser.new_page(viewport={"width": 848, "height": 1000})
+    page.add_init_script(AT_CONTROLS)
     start = time.perf_counter()
     page.goto(page_of_graph.as_uri())
     page.wait_for_selector(".av-panel[data-drawn]", timeout=120_000)
