@@ -113,6 +113,28 @@ def test_threads_that_store_the_same_value_are_a_note_with_status_0(folder):
     assert (status, result["level"], result["ruleId"]) == (0, "note", "same-value")
 
 
+@pytest.mark.parametrize("blocks", [1, 200])
+def test_elements_of_an_output_that_no_thread_writes_are_a_note(folder, blocks):
+    code = """__global__ void scale4(const float *X, float *Y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int k = 0; gridDim.x > 1 && k < 3000; ++k) assert(X[k] > 0);
+    if (i < n / 4) reinterpret_cast<float4 *>(Y)[i] = reinterpret_cast<const float4 *>(X)[i];
+}"""
+    n = 256 * blocks - 53  # 200 blocks run in processes of their own
+    arrays = (f"ones:float32:{n}", f"out:float32:{n}", n)
+    words = ("-", "--grid", blocks, "--block", 64, *arrays)
+    status, output, errors = check(folder, *words, source=code)
+    note = f"3 of {n:,} elements of Y were never written (first: {n - 3})"
+    assert (status, errors) == (0, "")
+    assert output.startswith(f"kernel.cu:1: note: scale4: {note}. [never-written]\nWhat to do: ")
+    if blocks == 1:
+        status, output, _ = check(folder, *words, "--format", "github", source=code)
+        assert (status, output[:35]) == (0, "::notice file=kernel.cu,line=1,titl")
+        status, output, _ = check(folder, *words, "--format", "sarif", source=code)
+        (result,) = json.loads(output)["runs"][0]["results"]
+        assert (status, result["level"], result["ruleId"]) == (0, "note", "never-written")
+
+
 def test_mistakes_of_published_kernels_are_found_as_the_page_says(folder):
     page = (Path(__file__).parents[1] / "docs" / "emulator.md").read_text("utf-8")
     gallery = page.partition("## Mistakes in published kernels")[2].partition("\n## ")[0]
@@ -243,7 +265,10 @@ def objects(value, path=""):
 
 
 def test_sarif(folder):
-    for words, status in ((TILE, 1), (("guarded.cu", "--grid", 1, "--block", 1, "out:int32:1"), 0)):
+    for words, status in (
+        (TILE, 1),
+        (("guarded.cu", "--grid", 1, "--block", 1, "zeros:int32:1"), 0),
+    ):
         result = check(folder, *words, "--format", "sarif")
         log = json.loads(result[1])
         assert (result[0], log["version"]) == (status, "2.1.0")
@@ -271,14 +296,14 @@ def test_annotations_of_github(folder):
     start = "::error file=reversed.cu,line=5,title=accelviz%3A unwritten::reversed: thread 0 of"
     assert output.startswith(start)
     assert output.count("\n") == 1
-    words = ("guarded.cu", "--grid", 1, "--block", 1, "out:int32:1", "--format", "github")
+    words = ("guarded.cu", "--grid", 1, "--block", 1, "zeros:int32:1", "--format", "github")
     status, output, _ = check(folder, *words)
     assert status == 0
     assert re.fullmatch(r"::warning file=guarded.cu::not compiled for sm_90: .*\n", output)
 
 
 def test_text_has_the_output_of_the_kernel_and_the_lines_that_are_left_out(folder):
-    _, output, _ = check(folder, "guarded.cu", "--grid", 1, "--block", 1, "out:int32:1")
+    _, output, _ = check(folder, "guarded.cu", "--grid", 1, "--block", 1, "zeros:int32:1")
     printed, note, result = output.splitlines()
     assert printed == "thread 0"
     assert note.startswith("guarded.cu: note: not compiled for sm_90: line 3")

@@ -37,7 +37,8 @@ class Outputs(dict[str, npt.NDArray[Any]]):
     ----------
     notes : tuple of KernelError
         What is no mistake and may not be meant: several threads have stored the same value in one
-        place. Their attributes `argument` and `problem` are the place and the sentence.
+        place, or no thread has written some elements of an output in `unwritten`. Their attributes
+        `argument` and `problem` are the place and the sentence.
     """
 
     def __init__(
@@ -84,7 +85,8 @@ def emulate(
     defines : mapping of str to int or str, optional
         Compile-time constants.
     unwritten : collection of str
-        Names of output parameters that are uninitialised: reading them before a write is an error.
+        Names of output parameters that are uninitialised: reading them before a write is an error,
+        and an element that no thread writes is a note.
     symbols : mapping of str to array, optional
         Initial values of `__constant__` and `__device__` variables, as by cudaMemcpyToSymbol. The
         final value of a `__device__` variable is written to its array.

@@ -233,14 +233,34 @@ class Library:
 
     def notes(self, known: Sequence[Known], answer: Any) -> tuple[KernelError, ...]:
         """Return what a GPU allows and a reader may not expect: errors that are not raised."""
-        if not answer["n_same"]:
-            return ()
+        notes = [
+            self._gap_note(known[gap["array"]], gap) for gap in answer["gaps"][: answer["n_gaps"]]
+        ]
+        if answer["n_same"]:
+            notes.insert(0, self._same_value_note(known, answer))
+        return tuple(notes)
+
+    def _gap_note(self, array: Known, gap: Any) -> KernelError:
+        """Return the note on an output with elements that no thread has written."""
+        count, size = int(gap["count"]), array.size // array.itemsize
+        verb = "was" if count == 1 else "were"
+        elements = f"element{'' if size == 1 else 's'}"
+        problem = f"{count:,} of {size:,} {elements} of {array.name} {verb} never written"
+        problem += f" (first: {int(gap['first'])})"
+        expected = "nothing if it is meant; else let threads write them, as behind the last vector"
+        line = line_of(self.path, self._code[0] + 1)
+        note = KernelError(f"{self.kernel}, {line}" if line else self.kernel, problem, expected)
+        note.mistake = "never-written"
+        return note
+
+    def _same_value_note(self, known: Sequence[Known], answer: Any) -> KernelError:
+        """Return the note on threads that have stored the same value in one place."""
         line, array = line_of(self.path, int(answer["same_code"])), known[answer["same_array"]]
         problem = f"several threads store the same value in {array.name}, and one of them wins"
         expected = "nothing if it is meant; a store by one thread, under an `if`, is clearer"
         note = KernelError(f"{self.kernel}, {line or 'unknown line'}", problem, expected)
         note.mistake = "same-value"
-        return (note,)
+        return note
 
     def _initialised_variables(self, memory: Memory) -> list[Known]:
         """Return the variables, with initial values from `memory.symbols`."""

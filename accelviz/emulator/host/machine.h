@@ -264,6 +264,16 @@ inline void run_blocks(std::span<const std::uint32_t> numbers) {
     }
 }
 
+// Lists the outputs, unwritten before the launch, that have unwritten elements.
+inline void list_gaps() {
+    if (!launch->checked || failed()) return;
+    for (int i : memory->outputs()) {
+        if (memory->array(i).initialised || answer->n_gaps == std::size(answer->gaps)) continue;
+        const EmulatorGap gap = memory->gap(i);
+        if (gap.count) answer->gaps[answer->n_gaps++] = gap;
+    }
+}
+
 // Runs the launch; `code` calls the kernel with `values`.
 inline void run(void (*code)(void **), void **values, const EmulatorArray *arrays) {
     kernel_entry = code;
@@ -277,6 +287,7 @@ inline void run(void (*code)(void **), void **values, const EmulatorArray *array
     std::vector<std::uint32_t> blocks = range(launch->first_block, launch->n_blocks);
     if (launch->seed) std::ranges::shuffle(blocks, random_bits);
     run_blocks(blocks);
+    list_gaps();
 }
 
 // Runs the kernel as the current thread; the body of every fiber.

@@ -241,6 +241,27 @@ class Memory {
             masks += words(i);
         }
     }
+    // Marks bytes of the outputs as written that another process has written.
+    void mark_written(const std::uint8_t *masks) {
+        for (int i : outputs()) {
+            for (std::size_t word = 0; word < words(i); ++word) {
+                if (masks[word] & 15) words_[i].cells[word].written |= masks[word] & 15;
+            }
+            masks += words(i);
+        }
+    }
+    // Returns the elements of an output of which no byte is written: structures have padding.
+    EmulatorGap gap(int i) const {
+        EmulatorGap gap{.array = i, .count = 0, .first = 0};
+        const std::uint64_t itemsize = arrays_[i].itemsize;
+        for (std::uint64_t at = 0; at < arrays_[i].bytes; at += itemsize) {
+            bool written = false;
+            for (std::uint64_t byte = at; byte < at + itemsize; ++byte)
+                written |= words_[i].cells[byte / 4].written >> byte % 4 & 1;
+            if (!written && !gap.count++) gap.first = at / itemsize;
+        }
+        return gap;
+    }
     // Whether the kernel has written a __device__ variable.
     bool wrote_variables() const {
         for (int i : variables_) {

@@ -211,6 +211,7 @@ class Workers {
             close(worker.done);
             close(worker.go);
         }
+        for (std::size_t i = 1; i <= workers_.size(); ++i) memory->mark_written(masks(i));
         workers_.clear();
         return true;
     }

@@ -26,6 +26,7 @@ struct EmulatorArray {
     std::int32_t initialised;    // whether it is written before the launch
     std::uint64_t filled_bytes;  // length in `content` of a variable's initial value
     std::int32_t restricted;  // whether it belongs to several parameters, one of them __restrict__
+    std::int32_t itemsize;    // bytes of an element; 0 if unknown
 };
 
 struct EmulatorLaunch {
@@ -55,6 +56,12 @@ struct EmulatorNote {
     std::int32_t unlike;  // whether they are different warp-wide functions
 };
 
+// An output of which no thread has written `count` elements; the first of these is `first`.
+struct EmulatorGap {
+    std::int32_t array;
+    std::uint64_t count, first;
+};
+
 // The result of a launch. problems.py converts it to a message.
 struct EmulatorAnswer {
     char problem[32];    // a key of `_PROBLEMS` in problems.py; empty without a problem
@@ -80,6 +87,8 @@ struct EmulatorAnswer {
     std::uint64_t same_code;
     std::uint32_t same_block, n_done;  // its block; number of blocks that have ended
     std::int32_t undefined;   // whether there was any undefined value, see compare.h
+    std::uint32_t n_gaps;
+    EmulatorGap gaps[8];
     EmulatorNote notes[16];
 };
 
