@@ -114,3 +114,14 @@ def test_warps_that_store_different_tiles_in_one_place_race():
         emulate(code, 1, 64, *matrices)
     with pytest.warns(UserWarning, match="store the same value in D"):
         emulate(changed(), 1, 64, *matrices)
+
+
+def test_a_fragment_that_nothing_has_filled_is_an_error_of_the_kernels_line():
+    code = """#include <mma.h>
+using namespace nvcuda;
+__global__ void k(float *C) {
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> c;
+    wmma::store_matrix_sync(C, c, 16, wmma::mem_row_major);
+}"""
+    with pytest.raises(KernelError, match=r"k, kernel.cu:5: .* writes C\[.* c \(line 4\)"):
+        emulate(code, 1, 32, np.zeros((16, 16), np.float32))

@@ -60,7 +60,9 @@ def test_what_is_ordered_is_no_race(which, seed):
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_without_a_fence_another_block_may_not_see_what_was_written(seed):
-    with pytest.raises(KernelError, match=r"a race: .*of block \d.*after a fence and an atomic"):
+    with pytest.raises(
+        KernelError, match=r"a race: .*of block \d.*__threadfence\(\) before its atomic"
+    ):
         ordered(9, seed)
 
 
@@ -272,3 +274,96 @@ def test_halves_are_accesses_of_the_line_that_uses_them(which):
     with pytest.raises(KernelError, match=rf"kernel\.cu:{which + 6}[:,]") as caught:
         run(HALVES, X, Y, pairs, np.zeros(1, np.float32), which, 99, 32, threads=1)
     assert re.search(problem, str(caught.value)), caught.value
+
+
+SUMS = """#include <cuda/barrier>
+__global__ void sums(const float *X, float *Y, int n) {
+    __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+    __shared__ float tile[64];
+    if (threadIdx.x == 0) init(&bar, 64);
+    __syncthreads();
+    float sum = 0;
+    for (int first = 0; first < n; first += 64) {
+        COPY;
+        bar.arrive_and_wait();
+        for (int k = 0; k < 64; ++k) sum += tile[k];
+        AGAIN;
+    }
+    Y[threadIdx.x] = sum;
+}"""
+COPIES = (
+    "tile[threadIdx.x] = X[first + threadIdx.x]",
+    "cuda::memcpy_async(&tile[threadIdx.x], &X[first + threadIdx.x], 4, bar)",
+)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("again", ["bar.arrive_and_wait()", "__syncthreads()", ""])
+@pytest.mark.parametrize("copy", COPIES)
+def test_a_phase_of_a_barrier_orders_what_came_before_it_alone(copy, again, seed):
+    X, Y = np.ones(256, np.float32), np.zeros(64, np.float32)
+    arguments = SUMS.replace("COPY", copy).replace("AGAIN", again), 1, 64, X, Y, 256
+    if again:
+        assert (emulate(*arguments, seed=seed)["Y"] == 256).all()
+        return
+    with pytest.raises(KernelError, match=r"a race: thread .* tile.* What to do: put a barrier"):
+        emulate(*arguments, seed=seed)
+
+
+IN_TURN = """#include <cuda/atomic>
+__global__ void split(const float *A, float *C, int *turn) {
+    int k = blockIdx.x;
+    cuda::atomic_ref<int, cuda::thread_scope_device> s(*turn);
+    volatile int *flag = turn;
+    if (threadIdx.x == 0) { WAIT; }
+    __syncthreads();
+    C[threadIdx.x] = (k == 0 ? 0 : C[threadIdx.x]) + A[k * 64 + threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x == 0) { PASS; }
+}"""
+LOAD = 'int x; do asm volatile("ld.ORDER.gpu.s32 %0, [%1];" : "=r"(x) : "l"(turn)); while (x != k)'
+WAITS = {
+    "while (s.load(cuda::memory_order_acquire) != k) ;": True,
+    "while (s.load(cuda::memory_order_relaxed) != k) ; __threadfence()": True,
+    "while (s.load(cuda::memory_order_relaxed) != k) ;": False,
+    "while (atomicAdd(turn, 0) != k) ; __threadfence()": True,
+    "while (atomicAdd(turn, 0) != k) ;": False,
+    "while (*flag != k) ; __threadfence()": True,
+    "while (*flag != k) ;": False,
+    LOAD.replace("ORDER", "acquire"): True,
+    LOAD.replace("ORDER", "relaxed"): False,
+}
+PASSES = {
+    "__threadfence(); atomicExch(turn, k + 1)": True,
+    "s.store(k + 1, cuda::memory_order_release)": True,
+    "s.store(k + 1, cuda::memory_order_relaxed)": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("wait", "turn"),
+    [
+        *((wait, next(iter(PASSES))) for wait in WAITS),
+        *((next(iter(WAITS)), turn) for turn in PASSES),
+    ],
+)
+def test_writer_and_reader_of_a_semaphore_both_need_a_fence(wait, turn):
+    A, C, number = np.ones(256, np.float32), np.zeros(64, np.float32), np.zeros(1, np.int32)
+    arguments = IN_TURN.replace("WAIT", wait).replace("PASS", turn), 4, 64, A, C, number
+    if WAITS[wait] and PASSES[turn]:
+        assert (emulate(*arguments)["C"] == 4).all()
+        return
+    with pytest.raises(KernelError, match=r"a race: .*__threadfence\(\) before its atomic"):
+        emulate(*arguments)
+
+
+def test_blocks_are_not_told_to_wait_at_a_barrier_of_the_block():
+    code = """__device__ int lock;
+__global__ void count(int *n) {
+    while (atomicCAS(&lock, 0, 1) != 0) ;
+    *n = *n + 1;
+    atomicExch(&lock, 0);
+}"""
+    with pytest.raises(KernelError, match=r"a race: .*__threadfence\(\) before") as caught:
+        emulate(code, 4, 1, np.zeros(1, np.int32))
+    assert "__sync" not in str(caught.value)

@@ -75,6 +75,7 @@ RIGHT = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*never written")
 @pytest.mark.parametrize("seed", [0, 1, 3])
 @pytest.mark.parametrize("name", RIGHT)
 def test_runs_in_every_order(name, seed):

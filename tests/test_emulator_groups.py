@@ -302,3 +302,47 @@ WRONG_TILES = [
 @pytest.mark.parametrize("mistake", WRONG_TILES)
 def test_mistakes_with_tiles_of_several_warps_are_found(mistake):
     check_planted(TILES, mistake, launch_tiles, seeds=2)
+
+
+ON_GONE_LANES = (
+    "cg::binary_partition(tile, x & 1).sync()",
+    "cg::labeled_partition(tile, x).sync()",
+    "cg::reduce(tile, x, cg::plus<int>())",
+    "cg::inclusive_scan(tile, x)",
+    "tile.shfl(x, 31)",
+    "tile.shfl_xor(x, 31)",
+    "tile.shfl_down(x, 16)",
+    "tile.match_any(x)",
+)
+
+
+@pytest.mark.parametrize("call", ON_GONE_LANES)
+def test_an_exchange_with_lanes_that_have_left_is_an_error_of_the_kernels_line(call):
+    code = f"""#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#include <cooperative_groups/scan.h>
+namespace cg = cooperative_groups;
+__global__ void k(int *X) {{
+    auto tile = cg::tiled_partition<32>(cg::this_thread_block());
+    if (threadIdx.x >= 20) return;
+    int x = X[threadIdx.x];
+    {call};
+}}"""
+    with pytest.raises(KernelError, match=r"k, kernel.cu:9: .* has left the kernel"):
+        emulate(code, 1, 32, np.zeros(32, np.int32))
+
+
+@pytest.mark.parametrize("call", ["cg::sync(block)", "cg::wait(block)", "cg::wait_prior<1>(block)"])
+def test_a_barrier_in_a_branch_is_an_error_of_the_kernels_line(call):
+    code = f"""#include <cooperative_groups/memcpy_async.h>
+namespace cg = cooperative_groups;
+__global__ void k(int *X) {{
+    auto block = cg::this_thread_block();
+    if (threadIdx.x < 32)
+        {call};
+    else
+        block.sync();
+    X[threadIdx.x] = 0;
+}}"""
+    with pytest.raises(KernelError, match=r"k, kernel.cu:[68]: .* wait at different barriers"):
+        emulate(code, 1, 64, np.zeros(64, np.int32))

@@ -201,10 +201,10 @@ _PROBLEMS = {
     ),
     "not loaded": ("{words}", ""),
 }
-#: Replaces {still} in "too long" for a thread that waits for another one.
-_WAITS = (
-    "{who} waits, in a loop, for something that no thread does. Blocks run one after another line, "
-    "and a GPU does not promise either that a later block runs beside an earlier one"
+#: Follows {still} in "too long" if a thread waits for another one and there are several blocks.
+_BLOCKS_IN_A_ROW = (
+    ". Blocks run one after another, and a GPU does not promise either that a later block runs "
+    "beside an earlier one"
 )
 
 
@@ -288,10 +288,13 @@ def kernel_error(
         "race_advice": _race_advice(answer, line == other_line),
         "elsewhere": f", and {other} does not come" if answer["bytes"] else "",
         "status": f"by signal {-status}" if status < 0 else f"with exit status {status}",
-        "still": _WAITS.format(who=who) if answer["waiting"] else f"{who} was still running",
+        "still": f"{who} was still running",
     }
+    if answer["waiting"] and key == "too long":
+        fields["still"] = f"{who} waits, in a loop, for something that no thread does"
+        fields["still"] += _BLOCKS_IN_A_ROW if answer["n_blocks"] > 1 else ""
     problem, expected = (template.format(**fields) for template in _PROBLEMS[key])
-    subject = f"{kernel}, {line or 'unknown line'}" if answer["in_kernel"] else kernel
+    subject = f"{kernel}, {line}" if answer["in_kernel"] and line else kernel
     error = KernelError(subject, problem, expected)
     error.mistake = key.replace(" ", "-")
     return error
@@ -322,19 +325,21 @@ def _different_places(
 
 def _race_advice(answer: Any, one_line: bool) -> str:
     kinds = {int(answer["kind"]), int(answer["other_kind"])}
-    if one_line and kinds == {0, 1}:
-        return (
-            "if several threads are to add to one element, as by `+=`: atomicAdd(&..., value); "
-            "else let each thread write an element of its own, or put a barrier "
-            f"{_BARRIER} between reading and writing"
-        )
     if one_line and kinds == {1}:
         return "let each thread write an element of its own; atomicAdd if they are to be summed"
+    add = "if several threads are to add to one element, as by `+=`: atomicAdd(&..., value); else "
     if (answer["block"] != answer["other_block"]).any():
-        return (
+        advice = (
             "let each block write elements of its own, or use atomics for both; what another block "
             "has written is safe to read only in a later launch, after a cooperative launch's "
-            "grid.sync(), or after a fence and an atomic"
+            "grid.sync(), or behind a flag or lock: the writer calls __threadfence() before its "
+            "atomic, and the reader calls it after its own"
+        )
+        return f"{add}{advice}" if one_line and kinds == {0, 1} else advice
+    if one_line and kinds == {0, 1}:
+        return (
+            f"{add}let each thread write an element of its own, or put a barrier {_BARRIER} between "
+            "reading and writing"
         )
     advice = f"put a barrier between the two {_BARRIER}, or use atomics"
     same = answer["code"] == answer["other_code"] and KINDS[answer["kind"]] == "store"

@@ -81,8 +81,12 @@ _TABLE = [
     (rf"ld{_LOADS}\.global\.nc{_LOADS}\.{_TYPE}", "= __ldg(emulator::ptx::at<{T}>({#1}))"),
     (rf"ld(?:\.global|\.shared|\.const)?{_LOADS}\.{_TYPE}", "= *emulator::ptx::at<{T}>({#1})"),
     (
-        rf"ld\.(?:volatile|acquire\.\w+|relaxed\.\w+)(?:\.global|\.shared)?\.{_TYPE}",
+        rf"ld\.(?:volatile|relaxed\.\w+)(?:\.global|\.shared)?\.{_TYPE}",
         "= *emulator::ptx::at<volatile {T}>({#1})",
+    ),
+    (
+        rf"ld\.acquire\.\w+(?:\.global|\.shared)?\.{_TYPE}",
+        "= emulator::ptx::acquired(emulator::ptx::at<{T}>({#1}))",
     ),
     (
         rf"st\.(?:volatile|relaxed\.\w+)(?:\.global|\.shared)?\.{_TYPE}",

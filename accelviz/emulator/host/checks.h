@@ -360,6 +360,11 @@ inline bool in_library(const char *address) {
     return dladdr(address, &info) && address_of(info.dli_fbase) == base;
 }
 
+// The key of `logs` for an address. Blocks have their shared memory at the same addresses.
+inline std::uint64_t log_key(const EmulatorArray &array, std::uint64_t address) {
+    return is_shared(array) ? address ^ (block + 1) * 0x9e3779b97f4a7c15 : address;
+}
+
 // Checks an access. Returns the number of its array; -1 for local memory and library constants.
 inline int check_access(const Access &access) {
     Thread &self = *current;
@@ -396,6 +401,7 @@ inline int check_access(const Access &access) {
             report_doubt(self);
         }
         if (access.kind == READ_ONLY_LOAD) checked.kind = LOAD;
+        if (access.kind == ARRIVE || access.kind == POLL) checked.kind = ATOMIC;
         // In shared memory only a store after a fence sets a flag; others are warp-synchronous code.
         const bool releases = self.order && !self.order->fenced.empty();
         if (is_shared(array) && access.kind == VOLATILE_STORE && !releases) checked.kind = STORE;
@@ -412,9 +418,8 @@ inline int check_access(const Access &access) {
             check_word(number, word, bytes, checked);
         }
         if (checked.kind > STORE && !is_shared(array)) need_order();
-        // Blocks have their shared memory at the same addresses.
-        const std::uint64_t owner = is_shared(array) ? (block + 1) * 0x9e3779b97f4a7c15 : 0;
-        if (checked.kind > STORE) synchronise(at ^ owner, checked.kind);
+        const Kind order = access.kind == ARRIVE ? VOLATILE_STORE : checked.kind;
+        if (order > STORE && access.kind != POLL) synchronise(log_key(array, at), order);
     }
     return number;
 }
@@ -428,6 +433,25 @@ void fence(Scope scope) {
     ++self.known[lane_of(self)];
     self.synced = true;
     fences = true;
+}
+
+void acquire() { current->order = acquired(current->order); }
+
+inline Log *log_of_barrier(const void *barrier) {
+    const int number = launch->checked ? memory->find(address_of(barrier)) : -1;
+    return number < 0 ? nullptr : &logs[log_key(memory->array(number), address_of(barrier))];
+}
+
+void end_phase(const void *barrier, std::uint32_t phase) {
+    if (Log *log = log_of_barrier(barrier)) log->phases[phase] = log->releases.size();
+}
+
+void await_phase(const void *barrier, std::uint32_t phase) {
+    Log *log = phase ? log_of_barrier(barrier) : nullptr;
+    if (!log) return;
+    auto *after = current->order ? new Order(*current->order) : new Order;
+    add_seen(after->seen, {log, log->phases[phase]});
+    current->order = after;
 }
 
 }  // namespace emulator

@@ -22,6 +22,21 @@ void for_each_word(int number, std::uint64_t at, unsigned bytes, Visit visit) {
     }
 }
 
+// Reports a race if nothing orders an access after the start of a copy by another thread. Before
+// any thread has waited for a copy, it is the wait that is missing.
+inline void check_start(int number, std::uint64_t at, const Access &access, const Copy &copy,
+                        const Thread &other) {
+    if (!awaited || &other == current) return;
+    const unsigned mine = 1u << lane_of(other);
+    for (const Entry &entry : memory->cell(number, at)) {
+        if (entry.code + base != copy.code || entry.block != block) continue;
+        if (entry.warp != other.index / lanes || !conflict(entry, {.kind = std::uint8_t(access.kind)}))
+            continue;
+        if (entry.lanes & unordered_lanes(entry, *current) & mine)
+            race(number, access, entry, lane_of(other));
+    }
+}
+
 void check_copies(int number, std::uint64_t at, unsigned bytes, const Access &access) {
     const Cell &cell = memory->cell(number, at);
     const bool arrives = cell.arriving & bytes;
@@ -33,6 +48,7 @@ void check_copies(int number, std::uint64_t at, unsigned bytes, const Access &ac
             if (begin >= start + (arrives ? copy.bytes : copy.read) ||
                 start >= begin + access.bytes)
                 continue;
+            check_start(number, at, access, copy, thread);
             answer->other_code = copy.code - base;
             name_thread(block, thread.index, answer->other_block, answer->other_thread);
             fail_at(arrives ? "copy arriving" : "copy leaving", number, access);
@@ -106,6 +122,7 @@ inline void unmark(const Copy &copy) {
 void await_copies(unsigned unfinished) {
     std::erase_if(current->copies, [&](const Copy &copy) {
         const bool ends = !copy.barrier && copy.group + unfinished < current->group;
+        awaited |= ends;
         if (ends) unmark(copy);
         if (ends) check_copy(copy);
         return ends;
@@ -124,6 +141,7 @@ void finish_copies(const void *barrier) {
     for (Thread &thread : threads) {
         std::erase_if(thread.copies, [&](const Copy &copy) {
             const bool ends = copy.barrier == barrier && copy.arrived;
+            awaited |= ends;
             if (ends) unmark(copy);
             return ends;
         });

@@ -70,17 +70,18 @@
 
 // A function that emulates one instruction. It is not instrumented; it reports its accesses itself,
 // with the address of the calling code (EMULATOR_HERE).
-#define EMULATOR_INSTRUCTION \
-    __attribute__((EMULATOR_APART noinline, no_sanitize("thread"))) EMULATOR_UNCOVERED
+#define EMULATOR_UNINSTRUMENTED __attribute__((no_sanitize("thread"))) EMULATOR_UNCOVERED
+#define EMULATOR_INSTRUCTION __attribute__((EMULATOR_APART noinline)) EMULATOR_UNINSTRUMENTED
 #define EMULATOR_HERE __builtin_return_address(0)
 // A function that only computes: it is not instrumented and reports no accesses.
-#define EMULATOR_PURE inline __attribute__((no_sanitize("thread"))) EMULATOR_UNCOVERED
+#define EMULATOR_PURE inline EMULATOR_UNINSTRUMENTED
 
 // The interface of the runtime. `code` is always the return address of the calling code.
 namespace emulator {
 
 // COMPARE is an atomicCAS, READ_ONLY_LOAD an __ldg. ATOMIC_LOAD and ATOMIC_STORE are those of
-// cuda::atomic, volatile accesses in all memories.
+// cuda::atomic, volatile accesses in all memories. ARRIVE and POLL are a thread's arrival at a
+// cuda::barrier, which acquires nothing, and its look for the end of a phase (`await_phase`).
 enum Kind : std::int32_t {
     READ_ONLY_LOAD = -1,
     LOAD,
@@ -90,6 +91,8 @@ enum Kind : std::int32_t {
     VOLATILE_STORE,
     ATOMIC_LOAD,
     ATOMIC_STORE,
+    ARRIVE,
+    POLL,
     COMPARE
 };
 enum Scope : std::int32_t { BLOCK, DEVICE };
@@ -115,6 +118,12 @@ void sync_tile(unsigned first, unsigned size, void *code);  // of threads of sev
 char (*tile_values())[32];  // what the threads of a block exchange in such tiles
 void sync_grid(void *code);  // a barrier of all threads of the launch
 void fence(Scope scope);
+// What the thread's atomics have read is ordered before its later accesses.
+void acquire();
+// The end of a phase of a cuda::barrier, and a wait for it that has succeeded: it acquires the
+// arrivals of this phase and of earlier ones, not of later ones.
+void end_phase(const void *barrier, std::uint32_t phase);
+void await_phase(const void *barrier, std::uint32_t phase);
 unsigned count_threads(bool vote, void *code);  // a barrier that returns the number of true votes
 // Waits until no lane of the warp can continue; returns the lanes that wait at this code.
 unsigned active_lanes(void *code);

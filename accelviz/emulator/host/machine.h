@@ -286,6 +286,7 @@ inline void run(void (*code)(void **), void **values, const EmulatorArray *array
     threads = new_threads();
     std::vector<std::uint32_t> blocks = range(launch->first_block, launch->n_blocks);
     if (launch->seed) std::ranges::shuffle(blocks, random_bits);
+    answer->n_blocks = launch->n_blocks;
     run_blocks(blocks);
     list_gaps();
 }

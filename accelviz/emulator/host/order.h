@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdint>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "memory.h"
@@ -46,6 +47,8 @@ struct Log {
     };
     std::vector<const Release *> releases;
     std::vector<Link> links;
+    // Number of releases at the end of each phase, if it is of a cuda::barrier.
+    std::unordered_map<std::uint32_t, std::size_t> phases;
 };
 
 struct Seen {
@@ -53,11 +56,12 @@ struct Seen {
     std::size_t length;  // number of releases in the log when a thread read the atomic
 };
 
-// The fences of a thread, and the logs that it has seen. Immutable and never freed: few threads
-// call fences, and the process ends with the launch.
+// The fences of a thread, the logs that it has seen, and those that its atomics have read without a
+// fence or an acquire since. Immutable and never freed: few threads call fences, and the process
+// ends with the launch.
 struct Order {
     std::vector<const Release *> fenced;
-    std::vector<Seen> seen;
+    std::vector<Seen> seen, unacquired;
 };
 
 inline void add_seen(std::vector<Seen> &seen, const Seen &added) {
@@ -86,11 +90,21 @@ inline const Order *merged(const Order *one, const Order *other) {
         *mine = more;
     }
     for (const Seen &seen : other->seen) add_seen(both->seen, seen);
+    for (const Seen &seen : other->unacquired) add_seen(both->unacquired, seen);
     return both;
 }
 
+// A thread's order after an acquire.
+inline const Order *acquired(const Order *order) {
+    if (!order || order->unacquired.empty()) return order;
+    auto *after = new Order(*order);
+    for (const Seen &seen : order->unacquired) add_seen(after->seen, seen);
+    after->unacquired.clear();
+    return after;
+}
+
 inline const Order *after_fence(const Order *before, const Release &release) {
-    auto *after = before ? new Order(*before) : new Order;
+    auto *after = before ? new Order(*acquired(before)) : new Order;
     std::erase_if(after->fenced, [&](const Release *old) {
         return old->block == release.block && (old->block_only || !release.block_only) &&
                (old->epoch < release.epoch || old->warp == release.warp);
@@ -100,7 +114,8 @@ inline const Order *after_fence(const Order *before, const Release &release) {
 }
 
 // Returns a thread's order after an atomic or a load at the address of `log`. An atomic that
-// `releases` adds the thread's fences to the log.
+// `releases` adds the thread's fences to the log. A thread that has called a fence before acquires
+// at once: without another fence, the last block of a counter reads what all have written.
 inline const Order *after_atomic(const Order *order, Log &log, bool releases) {
     if (releases) {
         for (const Release *release : order->fenced) {
@@ -116,13 +131,14 @@ inline const Order *after_atomic(const Order *order, Log &log, bool releases) {
     }
     if (log.releases.empty()) return order;
     const Seen now{&log, log.releases.size()};
+    const auto read = order && !order->fenced.empty() ? &Order::seen : &Order::unacquired;
     if (order) {
-        for (const Seen &seen : order->seen) {
+        for (const Seen &seen : order->*read) {
             if (seen.log == now.log && seen.length == now.length) return order;
         }
     }
     auto *after = order ? new Order(*order) : new Order;
-    add_seen(after->seen, now);
+    add_seen(after->*read, now);
     return after;
 }
 

@@ -46,6 +46,15 @@ template <typename T>
 EMULATOR_PURE T *at(char *address) {
     return reinterpret_cast<T *>(address);
 }
+// A load that acquires: what it reads is ordered before later accesses of its thread.
+template <typename T>
+EMULATOR_INSTRUCTION T acquired(const T *address) {
+    access(address, sizeof(T), VOLATILE_LOAD, DEVICE, EMULATOR_HERE);
+    acquire();
+    T value;
+    std::memcpy(static_cast<void *>(&value), address, sizeof(T));
+    return value;
+}
 EMULATOR_PURE unsigned long long to_shared(unsigned long long address) {
     return emulator::to_shared(reinterpret_cast<const void *>(address));
 }

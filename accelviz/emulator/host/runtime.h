@@ -87,7 +87,7 @@ struct EmulatorAnswer {
     std::uint64_t same_code;
     std::uint32_t same_block, n_done;  // its block; number of blocks that have ended
     std::int32_t undefined;   // whether there was any undefined value, see compare.h
-    std::uint32_t n_gaps;
+    std::uint32_t n_gaps, n_blocks;  // n_blocks of the launch
     EmulatorGap gaps[8];
     EmulatorNote notes[16];
 };

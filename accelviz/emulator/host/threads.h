@@ -135,6 +135,7 @@ static std::vector<std::uint32_t> first_guesses;     // code of loads, see `is_f
 static std::unordered_map<std::uint64_t, Log> logs;  // by address of atomics
 // Whether any thread has started an asynchronous copy or called __ldg of a writable array.
 static bool watched = false;
+static bool awaited = false;  // whether any thread has waited for an asynchronous copy
 static bool plain_loads = false;  // whether `check_plain_load` may replace `access`: not in traces
 static bool fences = false;                          // whether any thread has called a fence
 
@@ -145,6 +146,8 @@ inline Kind base_kind(Kind kind) {
         case ATOMIC_LOAD: return LOAD;
         case VOLATILE_STORE:
         case ATOMIC_STORE: return STORE;
+        case ARRIVE:
+        case POLL:
         case COMPARE: return ATOMIC;
         default: return kind;
     }

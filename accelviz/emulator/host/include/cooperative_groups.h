@@ -10,8 +10,9 @@ namespace cooperative_groups {
 // A block, or some lanes of a warp, whose ranks are in the order of the lanes.
 class thread_group {
    public:
-    EMULATOR_BARRIER void sync() const {
-        lanes_ ? emulator::sync_warp(lanes_, EMULATOR_HERE) : emulator::sync_threads(EMULATOR_HERE);
+    EMULATOR_BARRIER void sync() const { sync_at(EMULATOR_HERE); }
+    EMULATOR_PURE void sync_at(void *code) const {
+        lanes_ ? emulator::sync_warp(lanes_, code) : emulator::sync_threads(code);
     }
     EMULATOR_PURE unsigned long long num_threads() const {
         return lanes_ ? __popc(lanes_) : blockDim.x * blockDim.y * blockDim.z;
@@ -73,7 +74,8 @@ thread_block this_thread_block(block_tile_memory<MOST_THREADS> &) {
 // The grid of a cooperative launch.
 class grid_group {
    public:
-    EMULATOR_BARRIER void sync() const { emulator::sync_grid(EMULATOR_HERE); }
+    EMULATOR_BARRIER void sync() const { sync_at(EMULATOR_HERE); }
+    static void sync_at(void *code) { emulator::sync_grid(code); }
     static bool is_valid() { return true; }
     static unsigned long long block_rank() {
         return blockIdx.x + 1ull * gridDim.x * (blockIdx.y + 1ull * gridDim.y * blockIdx.z);
@@ -203,7 +205,10 @@ class thread_block_tile<SIZE, Parent, true> {
     static unsigned thread_rank() { return thread_block::thread_rank() % SIZE; }
     EMULATOR_PURE unsigned meta_group_rank() const { return meta_rank_; }
     EMULATOR_PURE unsigned meta_group_size() const { return meta_size_; }
-    EMULATOR_BARRIER void sync() const { wait(EMULATOR_HERE); }
+    EMULATOR_BARRIER void sync() const { sync_at(EMULATOR_HERE); }
+    EMULATOR_PURE static void sync_at(void *code) {
+        emulator::sync_tile(thread_block::thread_rank() / SIZE * SIZE, SIZE, code);
+    }
     EMULATOR_BARRIER int any(int predicate) const {
         return count(predicate != 0, EMULATOR_HERE) != 0;
     }
@@ -222,16 +227,13 @@ class thread_block_tile<SIZE, Parent, true> {
         char(*const values)[32] = emulator::tile_values();
         const unsigned first = thread_block::thread_rank() / SIZE * SIZE;
         __builtin_memcpy(values[first + thread_rank()], static_cast<const void *>(&value), sizeof(T));
-        wait(code);
+        sync_at(code);
         for (unsigned rank = 0; rank < SIZE; ++rank)
             __builtin_memcpy(static_cast<void *>(&by_rank[rank]), values[first + rank], sizeof(T));
-        wait(code);
+        sync_at(code);
     }
 
    private:
-    EMULATOR_PURE static void wait(void *code) {
-        emulator::sync_tile(thread_block::thread_rank() / SIZE * SIZE, SIZE, code);
-    }
     EMULATOR_PURE unsigned count(bool vote, void *code) const {
         bool votes[SIZE];
         gather(vote, votes, code);
@@ -256,11 +258,11 @@ class coalesced_group : public lane_group {
 EMULATOR_BARRIER inline coalesced_group coalesced_threads() {
     return coalesced_group(emulator::active_lanes(EMULATOR_HERE));
 }
-// Returns the group of the members with the same label; groups are ranked by their labels.
+namespace details {
 template <typename Group>
-EMULATOR_BARRIER coalesced_group labeled_partition(const Group &group, int label) {
+EMULATOR_PURE coalesced_group with_label(const Group &group, int label, void *code) {
     int labels[32];
-    group.gather(label, labels, EMULATOR_HERE);
+    group.gather(label, labels, code);
     unsigned mine = 0, lower = 0, count = 0;
     for (unsigned rank = 0, left = group.lanes(); left; left &= left - 1, ++rank) {
         bool first = true;
@@ -271,9 +273,15 @@ EMULATOR_BARRIER coalesced_group labeled_partition(const Group &group, int label
     }
     return coalesced_group(mine, lower, count);
 }
+}  // namespace details
+// Returns the group of the members with the same label; groups are ranked by their labels.
+template <typename Group>
+EMULATOR_BARRIER coalesced_group labeled_partition(const Group &group, int label) {
+    return details::with_label(group, label, EMULATOR_HERE);
+}
 template <typename Group>
 EMULATOR_BARRIER coalesced_group binary_partition(const Group &group, bool label) {
-    return labeled_partition(group, int(label));
+    return details::with_label(group, int(label), EMULATOR_HERE);
 }
 
 // A partition whose size is not a compile-time constant.
@@ -293,7 +301,7 @@ EMULATOR_PURE thread_group tiled_partition(const thread_group &group, unsigned s
 
 template <typename Group>
 EMULATOR_BARRIER void sync(const Group &group) {
-    group.sync();
+    group.sync_at(EMULATOR_HERE);
 }
 
 namespace details {

@@ -134,7 +134,7 @@ EMULATOR_INSTRUCTION void load_matrix_sync(fragment<Use, M, N, K, T, Layout> &f,
     static_assert(std::is_same_v<S, std::remove_reference_t<decltype(f.x[0])>>,
                   "the fragment and the matrix have elements of different types");
     details::visit(f, matrix, stride, f.by_columns, emulator::LOAD, EMULATOR_HERE,
-                   [&](int i, const S *from) EMULATOR_UNCOVERED {
+                   [&](int i, const S *from) EMULATOR_UNINSTRUMENTED {
                        __builtin_memcpy(static_cast<void *>(&f.x[i]), from, sizeof(S));
                    });
 }
@@ -142,7 +142,7 @@ template <int M, int N, int K, typename T>
 EMULATOR_INSTRUCTION void load_matrix_sync(fragment<accumulator, M, N, K, T> &f, const T *matrix,
                                            unsigned stride, layout_t layout) {
     details::visit(f, matrix, stride, layout == mem_col_major, emulator::LOAD, EMULATOR_HERE,
-                   [&](int i, const T *from) EMULATOR_UNCOVERED {
+                   [&](int i, const T *from) EMULATOR_UNINSTRUMENTED {
                        __builtin_memcpy(static_cast<void *>(&f.x[i]), from, sizeof(T));
                    });
 }
@@ -150,7 +150,7 @@ template <int M, int N, int K, typename T>
 EMULATOR_INSTRUCTION void store_matrix_sync(T *matrix, const fragment<accumulator, M, N, K, T> &f,
                                             unsigned stride, layout_t layout) {
     details::visit(f, matrix, stride, layout == mem_col_major, emulator::STORE, EMULATOR_HERE,
-                   [&](int i, T *to) EMULATOR_UNCOVERED {
+                   [&](int i, T *to) EMULATOR_UNINSTRUMENTED {
                        __builtin_memcpy(static_cast<void *>(to), &f.x[i], sizeof(T));
                    });
 }
@@ -172,7 +172,7 @@ EMULATOR_INSTRUCTION void mma_sync(fragment<accumulator, M, N, K, D> &d,
     tiles = reinterpret_cast<decltype(tiles)>(emulator::exchange(
         ~0u, reinterpret_cast<std::uint64_t>(&local), 0, false, nullptr, EMULATOR_HERE));
     constexpr unsigned mask = std::is_same_v<T, precision::tf32> ? 0xffffe000u : ~0u;
-    const auto operand = [&](const auto &x) EMULATOR_UNCOVERED {
+    const auto operand = [&](const auto &x) EMULATOR_UNINSTRUMENTED {
         const double number = details::number_of(x);
         return mask == ~0u ? number : __uint_as_float(__float_as_uint(float(number)) & mask);
     };

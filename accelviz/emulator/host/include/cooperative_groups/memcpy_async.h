@@ -22,13 +22,13 @@ EMULATOR_INSTRUCTION void memcpy_async(const Group &group, T *to, std::size_t n_
 template <typename Group>
 EMULATOR_BARRIER void wait(const Group &group) {
     emulator::await_copies(0);
-    group.sync();
+    group.sync_at(EMULATOR_HERE);
 }
 // Waits for all but the last `N` copies.
 template <unsigned N, typename Group>
 EMULATOR_BARRIER void wait_prior(const Group &group) {
     emulator::await_copies(N);
-    group.sync();
+    group.sync_at(EMULATOR_HERE);
 }
 
 }  // namespace cooperative_groups
