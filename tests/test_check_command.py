@@ -46,7 +46,22 @@ GUARDED = """__global__ void k(int *X) {
     printf("thread %d\\n", threadIdx.x);
 }
 """
-SOURCES = {"add": ADD, "reversed": REVERSED, "two": TWO, "endless": ENDLESS, "guarded": GUARDED}
+WITH_HEADER = '#include "wrong.cuh"\n__global__ void k(int *X) { X[0] = wrong(); }'
+BITS = """#include <cuda_bf16.h>
+__global__ void k(const __nv_bfloat16 *X, float *Y, int *p = NULL) {
+    Y[threadIdx.x] = float(X[threadIdx.x]);
+}
+"""
+OVERLOADS = "__global__ void k(int *X) {}\n__global__ void k(float *X) {}\n"
+SOURCES = {"header": WITH_HEADER, "lost": WITH_HEADER.replace("wrong.", "lost."), "bits": BITS}
+SOURCES |= {
+    "overloads": OVERLOADS,
+    "add": ADD,
+    "reversed": REVERSED,
+    "two": TWO,
+    "endless": ENDLESS,
+    "guarded": GUARDED,
+}
 ADDED = ("ones:float32:100", "Y=range:float32:100", "sums=out:float32:100")
 TILE = ("reversed.cu", "--grid", "1", "--block", "64", "random:float32:64", "out:float32:64")
 
@@ -57,6 +72,7 @@ def folder(tmp_path_factory):
     for name, code in SOURCES.items():
         (folder / f"{name}.cu").write_text(code)
     (folder / "offset.cuh").write_text("__device__ int offset(int i) { return i; }\n")
+    (folder / "wrong.cuh").write_text("\n__device__ int wrong() { return y; }\n")
     (folder / "broken.cu").write_text("__global__ void k(int *X) {\n    X[0] = 1\n}\n")
     (folder / "latin.cu").write_bytes("__global__ void k() {} // größer".encode("latin-1"))
     np.save(folder / "big_endian.npy", np.arange(100, dtype=">f4"))
@@ -104,7 +120,7 @@ def test_threads_that_store_the_same_value_are_a_note_with_status_0(folder):
     status, output, errors = check(folder, *words, source=code)
     note = "kernel.cu:2: note: k: several threads store the same value in X, and one of them wins"
     assert (status, errors) == (0, "")
-    assert output.startswith(f"{note}. [same-value]\nWhat to do: ")
+    assert output.startswith(f"{note}. [same-value]\n    X[0] = 1;\nWhat to do: ")
     assert output.endswith("-: no mistake: k, 1 block of 64 threads\n")
     status, output, _ = check(folder, *words, "--format", "github", source=code)
     assert (status, output[:35]) == (0, "::notice file=kernel.cu,line=2,titl")
@@ -126,7 +142,7 @@ def test_elements_of_an_output_that_no_thread_writes_are_a_note(folder, blocks):
     status, output, errors = check(folder, *words, source=code)
     note = f"3 of {n:,} elements of Y were never written (first: {n - 3})"
     assert (status, errors) == (0, "")
-    assert output.startswith(f"kernel.cu:1: note: scale4: {note}. [never-written]\nWhat to do: ")
+    assert output.startswith(f"kernel.cu:1: note: scale4: {note}. [never-written]\n    __global__")
     if blocks == 1:
         status, output, _ = check(folder, *words, "--format", "github", source=code)
         assert (status, output[:35]) == (0, "::notice file=kernel.cu,line=1,titl")
@@ -154,6 +170,7 @@ def test_standard_input(folder):
     status, output, _ = check(folder, *words, "n=101", source=ADD)
     assert status == 1
     assert output.startswith("kernel.cu:4: error: add: out of bounds: thread 36 of block 1")
+    assert output.splitlines()[1] == "    if (i < n) sums[i] = X[i] + Y[i];"
     status, _, errors = check(folder, *words, source="int main() {}")
     assert (status, "no __global__ function" in errors) == (2, True)
 
@@ -184,6 +201,15 @@ def test_arrays_of_files_are_of_the_machine_s_byte_order(folder):
     np.testing.assert_array_equal(np.load(folder / "sums.npy"), np.arange(100, dtype="f4") * 2)
 
 
+def test_arrays_of_bfloat16_are_rounded_to_even(folder):
+    words = ("bits.cu", "--grid", 1, "--block", 300, "range:bfloat16:300", "out:float32:300")
+    status, _, errors = check(folder, *words, "--save", "Y=rounded.npy")
+    assert (status, errors) == (0, "")
+    numbers = np.load(folder / "rounded.npy")
+    np.testing.assert_array_equal(numbers[:257], np.arange(257))
+    assert numbers[257:264].tolist() == [256, 258, 260, 260, 260, 262, 264]
+
+
 def test_random_arrays_depend_on_the_seed_only(folder):
     words = ("add.cu", "--grid", 1, "--block", 64, "random:float32:64", "zeros:float32:64")
     saved = []
@@ -201,7 +227,7 @@ def test_random_arrays_depend_on_the_seed_only(folder):
     [
         ("add.cu", 2, "required: --grid, --block"),
         ("add.cu --grid 1,1,1,1 --block 1", 2, "--grid: got '1,1,1,1', expected X, X,Y or X,Y,Z"),
-        ("add.cu --grid 1 --block 0", 2, "--block: 0 threads in x"),
+        ("add.cu --grid 1 --block 0", 2, "--block: got 0. Expected: an integer of at least 1"),
         ("add.cu --grid 1 --block 1 --seed -1", 2, "--seed: got -1"),
         ("add.cu --grid 1 --block 1 --timeout nan", 2, "--timeout: got nan"),
         ("add.cu --grid 1 --block 1 --arch sm_1", 2, "--arch: "),
@@ -227,6 +253,12 @@ def test_random_arrays_depend_on_the_seed_only(folder):
         ("add.cu --grid 1 --block 1 ones:float32:1 {} n=1 --save sums=a.txt", 2, "got 'a.txt'"),
         ("add.cu --grid 1 --block 1 ones:float32:1 {} n=1 --save sums=no/a.npy", 2, "existing"),
         ("add.cu --grid 1 --block 1 --define WIDTH", 2, "--define: got 'WIDTH'"),
+        ("add.cu --grid 1 --block 1 X=1 1 1 1", 2, "'X' is given by name and by position"),
+        ("add.cu --grid -1 --block 1", 2, "--grid: got -1. Expected: an integer of at least 1"),
+        ("bits.cu --grid 1 --block 1 ones:float16:1 zeros:float32:1", 2, "FILL:bfloat16:SHAPE"),
+        ("header.cu --grid 1 --block 1 X=out:int32:1", 1, "wrong.cuh:2: error: it does not comp"),
+        ("lost.cu --grid 1 --block 1 X=out:int32:1", 1, "put the file beside the kernel's.\n"),
+        ("overloads.cu --grid 1 --block 1 X=out:int32:1", 1, "several kernels of the name 'k'"),
         ("broken.cu --grid 1 --block 1 X=out:int32:1", 1, r"broken.cu:2: error: it does not comp"),
         (
             "endless.cu --grid 1 --block 1 zeros:int32:1 --timeout 0.2",

@@ -388,7 +388,7 @@ def checked_launch(
     grid: int | tuple[int, ...], block: int | tuple[int, ...], shared_bytes: int
 ) -> Launch:
     """Return a launch; raise ArgumentError unless its sizes are one to three integers."""
-    check = partial(checked_integer, least=0, error=ArgumentError)
+    check = partial(checked_integer, least=1, error=ArgumentError)
     sizes = []
     for name, size in (("grid", grid), ("block", block)):
         lengths = tuple(size) if isinstance(size, tuple | list) else (size,)
@@ -398,7 +398,7 @@ def checked_launch(
             )
         x, y, z = (*(check(name, length) for length in lengths), 1, 1)[:3]
         sizes.append((x, y, z))
-    return Launch(sizes[0], sizes[1], check("shared_bytes", shared_bytes))
+    return Launch(sizes[0], sizes[1], check("shared_bytes", shared_bytes, least=0))
 
 
 def _by_name(
@@ -419,7 +419,8 @@ def _by_name(
     if unknown := [name for name in named if name not in names]:
         problem = f"it has no parameter {short(unknown[0])}"
     elif twice := by_position.keys() & named.keys():
-        problem = f"{min(twice)!r} is given twice"
+        name = min(twice, key=names.index)
+        problem = f"{name!r} is given by name and by position, as argument {names.index(name) + 1}"
     elif len(arguments) > len(names) or missing:
         problem = f"got {len(arguments) + len(named)} arguments"
         problem += f", {missing[0]!r} is missing" if missing else ""

@@ -26,7 +26,7 @@ from accelviz.files import written_whole
 
 HELP = "run a CUDA kernel without a GPU and name its mistakes"
 _DTYPES = ("bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)))
-_DTYPES += ("float16", "float32", "float64")
+_DTYPES += ("float16", "bfloat16", "float32", "float64")
 _FILLS = ("zeros", "ones", "random", "range", "out")
 #: (pattern in messages of `emulate`, the command's option that it means)
 _OPTIONS = (
@@ -35,6 +35,7 @@ _OPTIONS = (
     (r"\bshared_bytes\b", "--shared"),
     (r"\bsymbols=", "--symbol "),
     (r"\b(kernel|arch|timeout)= ?", r"--\1 "),
+    (r" and pass that as pathlib\.Path\('kernel\.cu'\)", ""),
     (r"the argument is None", "the argument is null"),
     (r"^(kernel|arch|grid|block)$", r"--\1"),
 )
@@ -108,10 +109,11 @@ def run(options: argparse.Namespace, version: str) -> tuple[str, int]:
     if not options.timeout > 0:
         raise ArgumentError("--timeout", f"got {options.timeout}", "seconds, more than 0")
     path, error, note, summary, printed = options.source, None, "", "", io.StringIO()
+    source = _source(path)
     accepted: list[Mistake] = []
     try:
         with contextlib.redirect_stdout(printed):
-            call, unwritten, files = _call(options)
+            call, unwritten, files = _call(options, source)
             note, summary = _options_named(excluded_code(call)), _summary(call)
             results = call.run(unwritten, seed=options.seed, timeout=options.timeout)
     except KernelError as kernel_error:
@@ -120,10 +122,10 @@ def run(options: argparse.Namespace, version: str) -> tuple[str, int]:
         parts = argument_error.argument, argument_error.problem, argument_error.expected
         raise ArgumentError(*map(_options_named, parts)) from argument_error
     else:
-        accepted = [Mistake.of(one, path) for one in results.notes]
+        accepted = [Mistake.of(one, path, source) for one in results.notes]
         for name, file in files.items():
             _save(file, results[name])
-    mistake = Mistake.of(error, path) if error else None
+    mistake = Mistake.of(error, path, source) if error else None
     if options.format == "text":
         notes = f"{'kernel.cu' if path == '-' else path}: note: {note}\n" if note else ""
         notes += "".join(f"{one.text('note')}\n" for one in accepted)
@@ -151,8 +153,8 @@ class Mistake(NamedTuple):
     advice: str
 
     @classmethod
-    def of(cls, error: KernelError, path: str) -> Mistake:
-        """Return the mistake of a kernel in the file `path`, "-" for standard input."""
+    def of(cls, error: KernelError, path: str, source: str | Path) -> Mistake:
+        """Return the mistake of a kernel in the file `path`, "-" for the text `source`."""
         file = Path("kernel.cu" if path == "-" else path)
         parts = re.fullmatch(r"(?:(?P<kernel>.+), )?(?P<file>[^,]+):(?P<line>\d+)", error.argument)
         problem, line, code = error.problem.rstrip("."), 0, ""
@@ -161,9 +163,9 @@ class Mistake(NamedTuple):
         if parts and (header.name == file.name or header.is_file()):
             file, line = header, int(parts["line"])
             problem = f"{parts['kernel']}: {problem}" if parts["kernel"] else problem
-            if path != "-":
-                lines = file.read_text("utf-8", "replace").splitlines()
-                code = lines[line - 1].strip() if line <= len(lines) else ""
+            is_text = isinstance(source, str) and path == "-" and file.name == "kernel.cu"
+            lines = (source if is_text else file.read_text("utf-8", "replace")).splitlines()
+            code = lines[line - 1].strip() if line <= len(lines) else ""
         elif error.argument != file.name:
             problem = f"{error.argument}: {problem}"
         rule = error.mistake or "not-compiled"
@@ -244,14 +246,20 @@ def _quoted(path: str) -> str:
     return quote(path)
 
 
-def _call(options: argparse.Namespace) -> tuple[KernelCall, list[str], dict[str, Path]]:
+def _source(path: str) -> str | Path:
+    """Return the file, or the text of standard input for "-"."""
+    if path != "-":
+        return Path(path)
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise ArgumentError("source", "standard input is not UTF-8", "CUDA text") from error
+
+
+def _call(
+    options: argparse.Namespace, source: str | Path
+) -> tuple[KernelCall, list[str], dict[str, Path]]:
     """Return (the call, names of unwritten outputs, {output: file to save}) of the options."""
-    source: str | Path = Path(options.source)
-    if options.source == "-":
-        try:
-            source = sys.stdin.read()
-        except UnicodeDecodeError as error:
-            raise ArgumentError("source", "standard input is not UTF-8", "CUDA text") from error
     rng = np.random.default_rng(options.seed)
     positional: list[tuple[Any, bool]] = []
     named: dict[str, tuple[Any, bool]] = {}
@@ -376,6 +384,10 @@ def _array(name: str, text: str, rng: np.random.Generator) -> npt.NDArray[Any]:
         raise ArgumentError(name, f"{problem}, no shape {lengths!r}", "a shape, such as 128x64")
     if limits and (fill != "random" or len(limits) > 1):
         raise ArgumentError(name, problem, "FILL:DTYPE:SHAPE, or random:DTYPE:SHAPE:LIMIT")
+    if dtype == "bfloat16":  # as bits, which NumPy has no type for; rounded to even
+        numbers = _array(name, text.replace(dtype, "float32"), rng)
+        bits = numbers.view(np.uint32)
+        return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
     shape, kind = tuple(map(int, lengths.split("x"))), np.dtype(dtype)
     size = math.prod(shape)
     check_fits(

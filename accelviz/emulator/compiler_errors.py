@@ -10,6 +10,8 @@ from accelviz.errors import KernelError
 
 #: An error in a log. The excluded one precedes the error about a parameter's unknown type.
 _ERROR = re.compile(r"(?:fatal )?error: (?!variable or field '\w+' declared void)(.*)")
+#: The beginning of an error in a header beside the kernel, whose name has no folder of the system.
+_HEADER = re.compile(r"(?P<name>[^/:\n][^:\n]*\.(?:cuh|cu|hpp|h|inc)):(?P<line>\d+):")
 #: Parts of errors that are left out of messages.
 _NOISE = re.compile(
     r"call to '[^']+' declared with (?:attribute error|'error' attribute): "
@@ -101,11 +103,17 @@ def compile_error(file: str, source: str, log: str, entry: str) -> KernelError |
     before, after = _lines(file, log[:start]), _lines(file, log[error.end() :])
     line = next(iter([*_lines(file, log[start : error.end()]), *before[-1:], *after]), None)
     code = _line_text(source, line)
+    header = _HEADER.match(log[start : error.start()])
+    header = None if header and header["name"] == file else header
     name, hint = _hint(text, code)
     if hint:
         text = re.sub(r"; did you mean .*", "", text)
     elif (
-        name and line is None and not unknown_header(text) and not re.search(rf"\b{name}\b", source)
+        name
+        and line is None
+        and not header
+        and not unknown_header(text)
+        and not re.search(rf"\b{name}\b", source)
     ):
         # The unknown name is the requested kernel, or an argument of its template.
         known = [*kernels_in(source)]
@@ -125,9 +133,14 @@ def compile_error(file: str, source: str, log: str, entry: str) -> KernelError |
     elif name:
         hint = f"check how {name!r} is spelt; docs/emulator.md lists what of CUDA the emulator has"
     elif line is None and "no matching function for call to 'call(<unresolved" in text:
-        text = "kernel= names no instance of a template, or several kernels of one name"
-        hint = "give the template all its arguments; rename all but one of kernels of one name"
+        text = f"it has several kernels of the name {entry!r}"
+        hint = "rename all but one of them"
+        if "<" in entry:
+            text = "kernel= names no instance of a template, or several kernels of one name"
+            hint = "give the template all its arguments; rename all but one of kernels of one name"
     subject = f"{file}:{line}" if line else file
+    if header:
+        subject, code = f"{header['name']}:{header['line']}", ""
     if len(code) > 160:  # the part with the unknown name
         begin = max(0, code.find(name) - 60 if name else 0)
         code = f"{'... ' if begin else ''}{code[begin : begin + 150]} ..."

@@ -244,6 +244,10 @@ def kernel_error(
         write_first = ", and put __syncthreads() in between if another thread does"
     elif space is Space.ARGUMENT:
         write_first = ", or clear it"
+        if answer["n_blocks"] > 1:
+            write_first += (
+                "; if another block writes it, in an earlier launch or before a grid.sync()"
+            )
     read_only, write_elsewhere = "an input", "write to outputs only"
     if space is Space.CONSTANT:
         read_only, write_elsewhere = "__constant__", "constants are written by the host only"
@@ -338,8 +342,8 @@ def _race_advice(answer: Any, one_line: bool) -> str:
         return f"{add}{advice}" if one_line and kinds == {0, 1} else advice
     if one_line and kinds == {0, 1}:
         return (
-            f"{add}let each thread write an element of its own, or put a barrier {_BARRIER} between "
-            "reading and writing"
+            f"{add}let each thread write an element of its own, or put a barrier {_BARRIER} "
+            "between reading and writing"
         )
     advice = f"put a barrier between the two {_BARRIER}, or use atomics"
     same = answer["code"] == answer["other_code"] and KINDS[answer["kind"]] == "store"

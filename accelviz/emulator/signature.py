@@ -55,6 +55,8 @@ class Parameter:
             return True
         if dtype.fields and self.kind != "s":  # a vector as a structure of its components
             return dtype.itemsize == self.size and self._has_component_fields(dtype)
+        if "__nv_bfloat16" in self.type and dtype.kind == "f":
+            return False  # float16 has as many bytes, and another meaning
         if self.kind == "s":  # a whole structure, or one of several equal parts
             return dtype.itemsize > 0 and self.size % dtype.itemsize == 0
         if self.itemsize == 1:
@@ -93,6 +95,8 @@ class Parameter:
             expected = f"elements of {self.size} bytes"
             if fields:
                 expected += f", as of {self._structured(array.dtype)}"
+        if "__nv_bfloat16" in self.type:
+            expected = "their bits in uint16; for `accelviz check`, FILL:bfloat16:SHAPE"
         elif fields and method == "astype":  # NumPy cannot convert structures
             expected = f"an array of {self.dtype}, such as one field, copied"
         problem = f"an array of {array.dtype} for the parameter `{self}`"

@@ -249,10 +249,12 @@ def default_arguments(source: str, entry: str) -> dict[int, float | None]:
     words: dict[str, float | None] = {"true": 1, "false": 0, "nullptr": None, "NULL": None}
     for token in _declarations(source, entry):
         for position, text in enumerate(_parameters(source[token.match.end() :])):
-            value = text.partition("=")[2].strip().rstrip("uUlL")
+            value = text.partition("=")[2].strip()
             if value in words:
                 defaults[position] = words[value]
-            elif re.fullmatch(r"[+-]?(?:0[xX][\da-fA-F]+|0|[1-9]\d*)", value):
+                continue
+            value = value.rstrip("uUlL")
+            if re.fullmatch(r"[+-]?(?:0[xX][\da-fA-F]+|0|[1-9]\d*)", value):
                 defaults[position] = int(value, 0)
             elif re.fullmatch(r"[+-]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?[fF]?", value):
                 defaults[position] = float(value.rstrip("fF"))
