@@ -163,8 +163,9 @@ class Mistake(NamedTuple):
         if parts and (header.name == file.name or header.is_file()):
             file, line = header, int(parts["line"])
             problem = f"{parts['kernel']}: {problem}" if parts["kernel"] else problem
-            is_text = isinstance(source, str) and path == "-" and file.name == "kernel.cu"
-            lines = (source if is_text else file.read_text("utf-8", "replace")).splitlines()
+            is_text = isinstance(source, str) and file.name == "kernel.cu"
+            text = str(source) if is_text else file.read_text("utf-8", "replace")
+            lines = text.splitlines()
             code = lines[line - 1].strip() if line <= len(lines) else ""
         elif error.argument != file.name:
             problem = f"{error.argument}: {problem}"
