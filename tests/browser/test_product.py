@@ -153,6 +153,8 @@ def test_a_row_in_several_blocks_is_walked_through_them(cora):
 def test_what_moves_glides_unless_the_reader_wants_no_motion(cora, motion, glides):
     cora.page.emulate_media(reduced_motion=motion)
     cora.type("follow row", 0)
+    # A picture out of sight is drawn later, without an animation.
+    cora.page.locator(".av-of-order").first.scroll_into_view_if_needed()
     cora.page.clock.fast_forward(600)  # changes in quick succession are not animated
     places = cora.page.evaluate(
         """async () => {
