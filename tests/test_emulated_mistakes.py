@@ -104,8 +104,9 @@ def test_volatile_data_behind_a_volatile_flag_want_a_fence():
         return Y[0]
 
     assert run(1) == 7
-    with pytest.raises(KernelError, match=r":14: a race: thread 0 of block 1 reads data\[0\]"):
-        run(0)
+    for fence in (0, 2):  # that of the reader alone, and that of the writer alone
+        with pytest.raises(KernelError, match=r":14: a race: thread 0 of block 1 reads data\[0\]"):
+            run(fence)
 
 
 COMPARE = source("compare")

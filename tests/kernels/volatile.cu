@@ -10,7 +10,7 @@ __global__ void k(volatile int *data, volatile int *flags, int *Y, int fence) {
     } else {
         while (flags[0] == 0) {}
         while (flags[1] == 0) {}
-        __threadfence();
+        if (fence < 2) __threadfence();
         Y[0] = data[0];
     }
 }

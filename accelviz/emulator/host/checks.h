@@ -164,7 +164,8 @@ inline void expect_compare(const Access &access) {
 }
 
 // Checks a volatile load of another block's store. Volatile accesses do not race, but without a
-// fence in between, data that was stored before a flag need not be visible after the flag.
+// fence in between, data that was stored before a flag need not be visible after the flag: between
+// the stores, or, if there is one or a barrier (the flag's store is later), between the loads.
 inline void check_flag(int number, const Access &access, const Entry &store) {
     Thread &self = *current;
     const unsigned unordered = unordered_lanes(store, self);
@@ -172,9 +173,12 @@ inline void check_flag(int number, const Access &access, const Entry &store) {
     Flag &flag = self.flag;
     const Entry &other = flag.store;
     const std::uint32_t clock = self.known[lane_of(self)];
+    const bool together = other.epoch == store.epoch && other.clock == store.clock;
+    const bool later = other.epoch == store.epoch ? other.clock > store.clock
+                                                  : other.epoch > store.epoch;
     if (flag.address && flag.address != access.address && other.block == store.block &&
-        other.warp == store.warp && other.epoch == store.epoch && other.clock == store.clock &&
-        other.lanes & unordered && (flag.epoch < epoch || flag.clock < clock)) {
+        other.warp == store.warp && other.lanes & unordered &&
+        (later || (together && (flag.epoch < epoch || flag.clock < clock)))) {
         race(number, access, store, __builtin_ctz(other.lanes & unordered));
     }
     flag = {access.address, store, epoch, clock};
