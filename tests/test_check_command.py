@@ -47,7 +47,7 @@ GUARDED = """__global__ void k(int *X) {
 }
 """
 WITH_HEADER = '#include "wrong.cuh"\n__global__ void k(int *X) { X[0] = wrong(); }'
-BITS = """#include <cuda_bf16.h>
+BITS = """#include <cuda_bf16.hpp>
 __global__ void k(const __nv_bfloat16 *X, float *Y, int *p = NULL) {
     Y[threadIdx.x] = float(X[threadIdx.x]);
 }

@@ -64,6 +64,9 @@ LEFT_OUT = (
     "void all(int n) { if (n) run(n); }\nvoid run(int n) { k<<<1, n>>>(); }",
     "float *filled(int n) { float *x = (float *)malloc(n); for (;;) { x[0] = rand(); } return x; }",
     "#include <cusparse.h>",
+    "#include <builtin_types.h>",
+    "#include <host_defines.h>",
+    "#include <cuda_device_runtime_api.h>",
     '#include "helper_cuda.h"',
 )
 STAYS = (

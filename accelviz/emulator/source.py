@@ -48,7 +48,8 @@ _OF_DEVICE = re.compile(r"\b__(?:device|global|constant|shared|managed)__")
 #: Headers that serve the host alone, and those of them that include cuda_fp16.h and cuda_bf16.h.
 _HOST_HEADER = re.compile(
     r"^[^\S\n]*#[^\S\n]*include[^\S\n]*[<\"](?:helper_(?!math)\w+|exception|cuda_profiler_api"
-    r"|(?:device|device_atomic|math|vector)_functions|vector_types|driver_types|omp|mpi"
+    r"|(?:device|device_atomic|math|vector)_functions|(?:vector|driver|builtin)_types"
+    r"|host_defines|cuda_device_runtime_api|omp|mpi"
     r"|(?:cublas|cusparse|cusolver|cufft|cudnn|nccl|nvml|nvToolsExt)\w*|curand|(?:torch|ATen|c10|"
     r"pybind11|nvtx3)/[\w/]+)(?:\.h|\.hpp|\.cuh)?[>\"]",
     re.M,
