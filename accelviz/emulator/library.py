@@ -258,7 +258,7 @@ class Library:
         line, array = line_of(self.path, int(answer["same_code"])), known[answer["same_array"]]
         problem = f"several threads store the same value in {array.name}, and one of them wins"
         expected = "nothing if it is meant; a store by one thread, under an `if`, is clearer"
-        note = KernelError(f"{self.kernel}, {line or 'unknown line'}", problem, expected)
+        note = KernelError(f"{self.kernel}, {line}" if line else self.kernel, problem, expected)
         note.mistake = "same-value"
         return note
 

@@ -320,7 +320,7 @@ def _different_places(
         if note["unlike"]:
             problem = "lanes of a warp come to different warp-wide functions"
         who, other = (_thread(note[name], note["block"]) for name in ("thread", "other_thread"))
-        subject = f"{kernel}, {line or 'unknown line'}"
+        subject = f"{kernel}, {line}" if line else kernel
         error = KernelError(subject, f"{problem}: {who} here, {other} at {other_line}", fix)
         error.mistake = "different-places"
         return error
