@@ -8,7 +8,8 @@
 //   weights_again  recomputes the weights in the order of the transposed matrix, for the gradient
 //   edge_gradient  computes the gradients of `receiver` and `sender` from the weights' gradient
 //
-// As in the paper, the largest score is not subtracted: a score above 88 overflows float32's exp: NaN.
+// As in the paper, the largest score is not subtracted: a score above 88 overflows float32's exp:
+// NaN.
 //
 // grid  = edges x heads (row_maxima: rows x heads) over block_threads, rounded up
 // block = block_threads threads

@@ -32,8 +32,8 @@ extern "C" __global__ void row_dropout(const unsigned long long *__restrict__ no
                                         factor(drawn.c2, rate), factor(drawn.c3, rate)};
         if (Config::whole) {
             const float4 x = reinterpret_cast<const float4 *>(X)[i];
-            reinterpret_cast<float4 *>(Y)[i] = make_float4(
-                x.x * factors[0], x.y * factors[1], x.z * factors[2], x.w * factors[3]);
+            reinterpret_cast<float4 *>(Y)[i] =
+                make_float4(x.x * factors[0], x.y * factors[1], x.z * factors[2], x.w * factors[3]);
         } else {
             for (int k = 0; k < AT_ONCE && AT_ONCE * four + k < n_cols; ++k) {
                 const long long at = row * n_cols + AT_ONCE * four + k;
