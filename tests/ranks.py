@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from scipy import sparse
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")  # whose import warns
@@ -283,7 +284,10 @@ def refused(folder):
     rows = x[graph.nodes]
     cases = {
         "sizes": lambda: SplitGraph(edge_index[:, rank:], n_nodes, **CPU),
-        "ranges": lambda: SplitGraph(abs(2707 * rank - edge_index), n_nodes, **CPU),
+        "other edges": lambda: SplitGraph(abs(2707 * rank - edge_index), n_nodes, **CPU),
+        "other weights": lambda: SplitGraph(edge_index, n_nodes, weight * (rank + 1), **CPU),
+        "other values": lambda: SplitGraph(sparse.eye_array(4, format="csr") * (rank + 2), **CPU),
+        "ranges": lambda: SplitGraph(many_gpus.split("cora", 2, by=[0, 2000 + rank, 2708]), **CPU),
         "ranks": lambda: SplitGraph(torch.tensor([[0], [0]]), 1, **CPU),
         "split": lambda: SplitGraph(many_gpus.split("cora", 3), **CPU),
         "rows": lambda: ours.GCNConv(WIDTH, 4)(x, graph),

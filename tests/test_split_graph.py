@@ -18,6 +18,8 @@ from scipy import sparse
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
+from torch.nn import functional  # noqa: E402
+
 from accelviz.torch import GCNConv, SplitGraph, TrainingStep, composed, exchange  # noqa: E402
 from accelviz.torch.composed import Size  # noqa: E402
 from accelviz.torch.edges import fix  # noqa: E402
@@ -181,6 +183,9 @@ def test_one_of_two_ranks_has_all_nodes_if_that_is_faster(two):
 def test_wrong_calls_are_refused_on_all_ranks(two):
     expected = {
         "sizes": "ranks have different graphs: (nodes, edges) [(2708, 10559), (2708, 10558)]",
+        "other edges": "ranks have different edges or weights",
+        "other weights": "ranks have different edges or weights",
+        "other values": "ranks have different edges or weights",
         "ranges": "ranks have different ranges",
         "ranks": "1 nodes for 2 ranks",
         "split": "a split over 3 devices for 2 ranks",
@@ -198,6 +203,30 @@ def test_wrong_calls_are_refused_on_all_ranks(two):
         assert messages.keys() == expected.keys()
         for case, text in expected.items():
             assert text in messages[case], messages[case]
+
+
+def test_a_resumed_run_draws_the_dropout_of_the_features_that_an_unbroken_one_draws(tmp_path):
+    def losses(first, last):
+        torch.manual_seed(0)
+        graph = SplitGraph("cora", device="cpu")
+        x = graph.with_halo(torch.ones(graph.n_own, 8))
+        model = GCNConv(8, 4)
+        step = TrainingStep(
+            graph,
+            model,
+            torch.optim.SGD(model.parameters(), 0.1),
+            lambda: model(functional.dropout(x), graph).square().mean(),
+        )
+        if first:
+            torch.manual_seed(1)  # a program that resumes may have drawn other numbers
+            step.load(tmp_path / "state.pt")
+        result = [float(step()) for _ in range(first, last)]
+        step.save(tmp_path / "state.pt")
+        return result
+
+    whole = losses(0, 4)
+    assert len(set(whole)) == 4
+    assert losses(0, 2) + losses(2, 4) == whole
 
 
 def test_sampled_neighbors_train_with_distributed_data_parallel(two):

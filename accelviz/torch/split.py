@@ -6,6 +6,7 @@ edges into them. Its *halo* are the nodes of other ranks from which its edges co
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -154,9 +155,9 @@ class SplitGraph:
             edges = self._of_graph(graph)
             if isinstance(graph, Split) and graph.permutation is not None:
                 order = torch.tensor(graph.permutation.order, dtype=torch.int64)
-        source, target, self.weight, total = edges
+        source, target, self.weight, *stored = edges
         self.n_nodes = int(self.bounds[-1])
-        self._check_alike(total)
+        self._check_alike(*stored)
         if not isinstance(graph, Split):
             self._check_speeds()
         first, stop = self.bounds[self.rank : self.rank + 2].tolist()
@@ -194,7 +195,7 @@ class SplitGraph:
             self.group, self.size = distributed.new_group(range(devices)), devices
 
     def _of_edge_index(self, edge_index: Any, n_nodes: int, weight: Any) -> tuple[Any, ...]:
-        """Set `bounds`; return sources, targets and weights of own edges, and all edges' number."""
+        """Set `bounds`; return sources, targets and weights of own edges, then what is stored."""
         if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < n_nodes:
             problem = f"nodes {int(edge_index.min())} to {int(edge_index.max())}"
             raise ArgumentError("edge_index", problem, f"0 to {n_nodes - 1}")
@@ -206,9 +207,11 @@ class SplitGraph:
         first, stop = self.bounds[self.rank : self.rank + 2].tolist()
         is_own = (edge_index[1] >= first) & (edge_index[1] < stop)
         source, target = edge_index[:, is_own].to(self.device)
+        stored = [edge_index.cpu().numpy()]
         if weight is not None:
+            stored.append(weight.detach().cpu().numpy())
             weight = weight.detach()[is_own].to(self.device)
-        return source.long(), (target - first).int(), weight, edge_index.size(1)
+        return source.long(), (target - first).int(), weight, edge_index.size(1), *stored
 
     def _of_graph(self, graph: Any) -> tuple[Any, ...]:
         """Do what `_of_edge_index` does for a graph in CSR format, or a split."""
@@ -231,22 +234,31 @@ class SplitGraph:
         degrees = torch.tensor(np.diff(pointers), device=self.device)
         rows = torch.arange(stop - first, dtype=torch.int32, device=self.device)
         target = rows.repeat_interleave(degrees, output_size=columns.size)
-        return torch.tensor(columns, device=self.device).long(), target, weight, graph.nnz
+        sources = torch.tensor(columns, device=self.device).long()
+        stored = graph.row_pointers, graph.column_indices, graph.values
+        return sources, target, weight, graph.nnz, *stored
 
-    def _check_alike(self, n_edges: int) -> None:
+    def _check_alike(self, n_edges: int, *stored: np.ndarray) -> None:
         """Raise an error on all ranks unless all have the same graph, and a node each."""
         if self.n_nodes < self.size:
             problem = f"{self.n_nodes} nodes for {self.size} ranks"
             raise ArgumentError("graph", problem, "at least a node for each: start fewer processes")
         if self.size == 1:
             return
-        mine = torch.tensor([self.n_nodes, n_edges, *self.bounds.tolist()], device=self.device)
-        sizes = [torch.empty(2, dtype=torch.int64, device=self.device) for _ in range(self.size)]
-        distributed.all_gather(sizes, mine[:2].clone(), group=self.group)
+        checksum = 0
+        for array in stored:
+            checksum = zlib.crc32(np.ascontiguousarray(array), checksum)
+        of_graph = [self.n_nodes, n_edges, checksum]
+        mine = torch.tensor([*of_graph, *self.bounds.tolist()], device=self.device)
+        graphs = [torch.empty(3, dtype=torch.int64, device=self.device) for _ in range(self.size)]
+        distributed.all_gather(graphs, mine[:3].clone(), group=self.group)
         alike = [mine.clone() for _ in range(self.size)]
-        table = torch.stack(sizes).tolist()
+        table = torch.stack(graphs).tolist()
         if any(row != table[0] for row in table):
-            problem = f"ranks have different graphs: (nodes, edges) {[tuple(row) for row in table]}"
+            sizes = [tuple(row[:2]) for row in table]
+            problem = f"ranks have different graphs: (nodes, edges) {sizes}"
+            if len(set(sizes)) == 1:
+                problem = "ranks have different edges or weights, or edges in another order"
             raise ArgumentError("graph", problem, "the same graph on all ranks")
         distributed.all_gather(alike, mine, group=self.group)
         if any(not torch.equal(bounds, mine) for bounds in alike):
@@ -360,6 +372,15 @@ class SplitGraph:
         drawn = words.clone()
         words[3:] += 1
         return drawn
+
+    @property
+    def random_state(self) -> Any:
+        """State of `next_random`, equal on all ranks; None before its first call."""
+        return self._cached.get("random")
+
+    @random_state.setter
+    def random_state(self, words: Any) -> None:
+        self._cached["random"] = words.to(self.device)
 
     def _first_random(self) -> Any:
         seed = torch.randint(-(1 << 31), 1 << 31, (2,)).to(self.device)

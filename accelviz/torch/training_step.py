@@ -119,9 +119,10 @@ class TrainingStep:
         return self._sums[-1]
 
     def save(self, path: Any) -> None:
-        """Write a checkpoint: `state_dict` of model and optimizer, and the number of steps.
+        """Write a checkpoint: `state_dict` of model and optimizer, number of steps, random state.
 
-        Rank 0 writes it, in place of an earlier file only once it is complete.
+        Rank 0 writes it, in place of an earlier file only once it is complete. The random state is
+        that of a dropout of `SplitGraph.with_halo`.
 
         Parameters
         ----------
@@ -130,7 +131,8 @@ class TrainingStep:
         if self.graph.rank == 0:
             state = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
             with written_whole(path) as file:
-                torch.save({**state, "steps": self.steps}, file)
+                random = self.graph.random_state
+                torch.save({**state, "steps": self.steps, "random": random}, file)
 
     def load(self, path: Any) -> None:
         """Read a checkpoint, written on any number of devices; all ranks call it.
@@ -150,6 +152,8 @@ class TrainingStep:
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.steps = state["steps"]
+        if state["random"] is not None:
+            self.graph.random_state = state["random"]
         self._set_capturable()
 
     def _step(self) -> None:
