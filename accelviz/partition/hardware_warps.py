@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.arrays import Longs
+from accelviz.immutable import read_only
 from accelviz.workload import Workload, nonzeros_per_warp
 
 #: Lanes of a hardware warp.
@@ -115,12 +116,12 @@ class HardwareWarps:
         return max(1, -(-self.workers * self.spacing // (self.warps * WARP_SIZE)))
 
     @cached_property
-    def executed(self) -> list[tuple[int, Longs, Longs]]:
+    def executed(self) -> tuple[tuple[int, Longs, Longs], ...]:
         """Workers of each pass and warp, by kind of column tile.
 
         Returns
         -------
-        list of (int, array of int64, array of int64)
+        tuple of (int, array of int64, array of int64)
             Number of column tiles of the kind; workers, shape (k, passes, warps); iterations over
             columns that a nonzero of the worker takes, of the same shape, 0 where there is none.
         """
@@ -135,7 +136,7 @@ class HardwareWarps:
         lanes = self.columns
         # Where a description of columns has fewer lanes than a worker, the others read too.
         if lanes is None or lanes.lanes + WARP_SIZE <= self.lanes:
-            return [(1, worker, present.astype(np.int64))]
+            return tuple(read_only([(1, worker, present.astype(np.int64))]))
         kinds = []
         full_tiles, last_columns = divmod(self.n_cols, lanes.tile)
         for tiles, width in ((full_tiles, lanes.tile), (1, last_columns)):
@@ -143,7 +144,7 @@ class HardwareWarps:
                 left = np.where(skipped < lanes.lanes, width - skipped * lanes.vector, 0)
                 iterations = -(-np.maximum(left, 0) // (lanes.lanes * lanes.vector))
                 kinds.append((tiles, worker, iterations * present))
-        return kinds
+        return tuple(read_only(kinds))
 
     def steps(self, loads: Longs) -> Iterator[tuple[int, Longs]]:
         """Yield, by kind of column tile, the number of tiles and the steps of each warp.

@@ -26,7 +26,7 @@ _RANGE_FACTOR = 8
 #: Most values of a control that are all combined with other controls; of more, samples are.
 _UNSAMPLED = 7
 #: Most combinations of values that are all evaluated.
-_MAX_COMBINATIONS = 2000
+_MAX_COMBINATIONS = 4000
 #: Kind of scheme at combinations of values that a strategy refuses.
 REFUSED = "refused"
 
@@ -95,6 +95,7 @@ def scheme_tables(
     names = [*controls]
     axes = range(len(names))
     depends: dict[Key, set[int]] = {_KIND: set()}  # axes, by entry
+    missing: set[tuple[Key, int]] = set()  # entries that no point near one with these columns has
     origin = tuple(_index(controls[name], start[name]) for name in names)
     usual = {**start, **strategy.defaults()}
     default = tuple(
@@ -121,6 +122,9 @@ def scheme_tables(
     def near_point_with(key: Key, point: Point, free: Sequence[int]) -> Point:
         """Return a point with this entry, moved along free axes; `point` if there is none."""
         # Entries are missing where the kind differs or values are refused; lanes anywhere.
+        n_cols = point[names.index("n_cols")]
+        if (key, n_cols) in missing:
+            return point
         moved = [
             axis
             for axis in free
@@ -131,11 +135,15 @@ def scheme_tables(
             for near in (center, *(near for axis in moved for near in points_along(axis, center))):
                 if key in describe(near):
                     return near
+        missing.add((key, n_cols))
         return point
 
     def varies(key: Key, points: list[Point]) -> bool:
         descriptions = map(describe, points)
         return len({entries[key] for entries in descriptions if key in entries}) > 1
+
+    def n_combinations(some: set[int]) -> int:
+        return math.prod(len(controls[names[axis]]) for axis in some)
 
     def build_tree(key: Key, point: Point, axes_left: tuple[int, ...], all_points: bool) -> Any:
         free = [axis for axis in axes if axis in axes_left or axis not in depends[key]]
@@ -178,10 +186,9 @@ def scheme_tables(
         joined = depends[key].union(
             *(others for others in depends.values() if others & depends[key])
         )
-        combinations = math.prod(len(controls[names[axis]]) for axis in joined)
-        all_points = combinations <= _MAX_COMBINATIONS
-        if all_points:
+        if n_combinations(joined) <= _MAX_COMBINATIONS:
             depends[key] = joined
+        all_points = n_combinations(depends[key]) <= _MAX_COMBINATIONS
         tree = build_tree(key, origin, tuple(sorted(depends[key])), all_points)
         part, name = key
         if name:

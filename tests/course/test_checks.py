@@ -536,8 +536,11 @@ def test_small_graphs_have_one_difficulty_each(seed):
     for name, graph in hidden.small_graphs(seed).items():
         runs = int(np.ceil(graph.degrees / 32).sum())
         last_block_is_partial = runs % checks.kernels.BLOCK_WARPS != 0
-        assert last_block_is_partial == (name == "empty rows"), name
-        assert (graph.degrees == 0).any() == (name == "empty rows"), name
+        is_far = graph.shape[0] > 256 and graph.shape[1] > 65_536
+        assert is_far == (name == "far")
+        if not is_far:
+            assert last_block_is_partial == (name == "empty rows"), name
+            assert (graph.degrees == 0).any() == (name == "empty rows"), name
         assert (graph.degrees > 32).any() == (name == "long rows"), name
         assert graph.nnz <= 1_000
 

@@ -343,7 +343,7 @@ def test_invalid_sweeps_raise(cora, draw, options, message):
 
 
 def test_duplicate_settings_raise(cora):
-    twice = pd.concat([cora, cora.assign(n_cols=32)], ignore_index=True)
+    twice = pd.concat([cora, cora.assign(n_cols=64)], ignore_index=True)
     with pytest.raises(ArgumentError, match="which differ in n_cols"):
         sweep_heatmap(twice)
     with pytest.raises(

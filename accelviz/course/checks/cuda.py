@@ -17,6 +17,7 @@ from typing import Any
 
 from accelviz.emulator.build import Kernel, build
 from accelviz.emulator.compiler import require_compiler, run
+from accelviz.emulator.source import without_host_code
 from accelviz.emulator.target import DEFAULT, target_macros
 from accelviz.errors import DeviceUnavailable, KernelError
 
@@ -79,7 +80,13 @@ def expanded(code: str, constants: tuple[tuple[str, Any], ...]) -> str:
 @functools.lru_cache(maxsize=64)
 def _expanded(code: str, constants: tuple[tuple[str, Any], ...]) -> str:
     text = _without_macros(code, dict(constants))
-    for line, problem in sorted(_problems(text)):
+    of_device = without_host_code(text).split("\n")
+    of_host = {
+        number
+        for number, line in enumerate(text.split("\n"), 1)
+        if line != of_device[number - 1] and "#include" not in line
+    }
+    for line, problem in sorted({*_problems(text), *((line, "host code") for line in of_host)}):
         raise KernelError(f"{FILE}:{line}", f"it has {problem}", _EXPECTED)
     return text
 

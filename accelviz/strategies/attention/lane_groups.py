@@ -49,13 +49,15 @@ class LaneGroupSettings(Settings):
     heads_together: int = setting(
         None,
         "heads that a subwarp gathers together; more: fewer passes over the nonzeros, wider rows",
-        WARP_SIZE,
+        choices=POWERS,
         tries=(1, 2, 4, 8),
     )
     at_once: int = setting_like("at_once", most=8, tries=(1, 2, 4))
     group_nzs: int = setting_like("group_nzs", tries=(16, 32, 64))
     short_nzs: int = setting_like("short_nzs", default=8, tries=(4, 8, 16))
-    block_threads: int = setting_like("block_threads", tries=(128, 256))
+    block_threads: int = setting_like(
+        "block_threads", choices=(32, 64, 128, 256, 512), tries=(128, 256)
+    )
     blocks_per_sm: int = setting_like("blocks_per_sm", tries=(4, 8, 12))
 
 
