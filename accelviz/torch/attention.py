@@ -128,9 +128,13 @@ class GATConv(_Attention, nn.GATConv):
 
 
 def _is_product_faster(values: Any, *vectors: Any) -> bool:
-    """Return whether `_score_parts` saves time, and has float32's precision."""
+    """Return whether `_score_parts` saves time, and has float32's precision.
+
+    An exported layer takes graphs of any size, so it cannot choose by the number of rows.
+    """
     return (
-        values.size(0) >= _PRODUCT_ROWS
+        not torch.compiler.is_exporting()
+        and values.size(0) >= _PRODUCT_ROWS
         and all(tensor.dtype is torch.float32 for tensor in (values, *vectors))
         and torch.get_float32_matmul_precision() == "highest"
         and not torch.is_autocast_enabled(values.device.type)
