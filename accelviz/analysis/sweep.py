@@ -92,8 +92,8 @@ def sweep(
     >>> table = accelviz.sweep("cora", max_block_warps=[4, 12], max_warp_nzs=32)
     >>> table[["max_block_warps", "blocks", "idle_share"]].round(3)
        max_block_warps  blocks  idle_share
-    0                4     700       0.094
-    1               12     252       0.340
+    0                4     700       0.024
+    1               12     252       0.162
     """
     name, source = _loaded(graph)
     strategy_objects = _strategies(strategies, operation)

@@ -133,7 +133,7 @@ def _is_product_faster(values: Any, *vectors: Any) -> bool:
     An exported layer takes graphs of any size, so it cannot choose by the number of rows.
     """
     return (
-        not torch.compiler.is_exporting()
+        not getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)()
         and values.size(0) >= _PRODUCT_ROWS
         and all(tensor.dtype is torch.float32 for tensor in (values, *vectors))
         and torch.get_float32_matmul_precision() == "highest"
