@@ -46,6 +46,8 @@ LONG_AT_ONCE = 2
 
 #: Least columns for which the rule looks at the order.
 LEAST_TILED = 2 * NARROW_BYTES // FLOAT_BYTES
+#: Most launches of a product, so that a plan of very many columns stays small.
+MOST_LAUNCHES = 1024
 #: Bytes of V from which on launches have tiles of its columns, in an order that is not local and in
 #: a local one, whose tiles have LOCAL_TILE columns.
 FAR_BYTES, LOCAL_FAR_BYTES, LOCAL_TILE = 2 * L2_BYTES, 8 * L2_BYTES, 128
@@ -108,6 +110,7 @@ class LaneGroupSettings(Settings):
         n_cols, heads = widths["n_cols"], widths["heads"]
         shape, products = (graph.n_rows * heads, graph.shape[1] * heads), graph.nnz * heads
         tile = self.column_tile or choose_launch_columns(n_cols, shape, products, local) or n_cols
+        tile = max(tile, -(-n_cols // MOST_LAUNCHES))
         head = self.filled(column_tile=tile).cover(widths)
         lanes, at_once, group_products = head.lanes, self.at_once, self.group_products
         long_products = max(LONG_PRODUCTS, LONG_DEGREE * graph.n_rows)
