@@ -207,9 +207,9 @@ class SplitGraph:
         first, stop = self.bounds[self.rank : self.rank + 2].tolist()
         is_own = (edge_index[1] >= first) & (edge_index[1] < stop)
         source, target = edge_index[:, is_own].to(self.device)
-        stored = [edge_index.cpu().numpy()]
+        stored = [edge_index]
         if weight is not None:
-            stored.append(weight.detach().cpu().numpy())
+            stored.append(weight)
             weight = weight.detach()[is_own].to(self.device)
         return source.long(), (target - first).int(), weight, edge_index.size(1), *stored
 
@@ -238,7 +238,7 @@ class SplitGraph:
         stored = graph.row_pointers, graph.column_indices, graph.values
         return sources, target, weight, graph.nnz, *stored
 
-    def _check_alike(self, n_edges: int, *stored: np.ndarray) -> None:
+    def _check_alike(self, n_edges: int, *stored: Any) -> None:
         """Raise an error on all ranks unless all have the same graph, and a node each."""
         if self.n_nodes < self.size:
             problem = f"{self.n_nodes} nodes for {self.size} ranks"
@@ -247,21 +247,21 @@ class SplitGraph:
             return
         checksum = 0
         for array in stored:
+            if isinstance(array, torch.Tensor):
+                array = array.detach().cpu().numpy()
             checksum = zlib.crc32(np.ascontiguousarray(array), checksum)
-        of_graph = [self.n_nodes, n_edges, checksum]
-        mine = torch.tensor([*of_graph, *self.bounds.tolist()], device=self.device)
-        graphs = [torch.empty(3, dtype=torch.int64, device=self.device) for _ in range(self.size)]
-        distributed.all_gather(graphs, mine[:3].clone(), group=self.group)
-        alike = [mine.clone() for _ in range(self.size)]
-        table = torch.stack(graphs).tolist()
-        if any(row != table[0] for row in table):
+        mine = [self.n_nodes, n_edges, checksum, *self.bounds.tolist()]
+        sent = torch.tensor(mine, device=self.device)
+        received = [torch.empty_like(sent) for _ in range(self.size)]
+        distributed.all_gather(received, sent, group=self.group)
+        table = torch.stack(received).tolist()
+        if any(row[:3] != mine[:3] for row in table):
             sizes = [tuple(row[:2]) for row in table]
             problem = f"ranks have different graphs: (nodes, edges) {sizes}"
             if len(set(sizes)) == 1:
                 problem = "ranks have different edges or weights, or edges in another order"
             raise ArgumentError("graph", problem, "the same graph on all ranks")
-        distributed.all_gather(alike, mine, group=self.group)
-        if any(not torch.equal(bounds, mine) for bounds in alike):
+        if any(row != mine for row in table):
             raise ArgumentError("graph", "ranks have different ranges", "the same on all ranks")
 
     def _check_speeds(self) -> None:

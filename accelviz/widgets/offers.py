@@ -35,6 +35,8 @@ Point = tuple[int, ...]
 #: An entry of a description: part, such as "arguments", and name in it; see `scheme_tables`.
 Key = tuple[str, str]
 _KIND: Key = ("kind", "")
+#: Parts that a description may lack where its kind is known.
+_OPTIONAL_PARTS = ("lanes", "workers", "text")
 
 
 def offered(parameter: Setting, current: Any) -> tuple[Any, ...]:
@@ -93,7 +95,7 @@ def scheme_tables(
     """
     described: dict[Point, dict[Key, Any]] = {}
     names = [*controls]
-    axes = range(len(names))
+    axes, n_cols_axis = range(len(names)), names.index("n_cols")
     depends: dict[Key, set[int]] = {_KIND: set()}  # axes, by entry
     missing: set[tuple[Key, int]] = set()  # entries that no point near one with these columns has
     origin = tuple(_index(controls[name], start[name]) for name in names)
@@ -122,14 +124,10 @@ def scheme_tables(
     def near_point_with(key: Key, point: Point, free: Sequence[int]) -> Point:
         """Return a point with this entry, moved along free axes; `point` if there is none."""
         # Entries are missing where the kind differs or values are refused; lanes anywhere.
-        n_cols = point[names.index("n_cols")]
+        n_cols = point[n_cols_axis]
         if (key, n_cols) in missing:
             return point
-        moved = [
-            axis
-            for axis in free
-            if key[0] in ("lanes", "workers", "text") or axis in depends[_KIND]
-        ]
+        moved = [axis for axis in free if key[0] in _OPTIONAL_PARTS or axis in depends[_KIND]]
         central = tuple(default[axis] if axis in free else i for axis, i in enumerate(point))
         for center in (point, central):
             for near in (center, *(near for axis in moved for near in points_along(axis, center))):
@@ -174,13 +172,7 @@ def scheme_tables(
     keys = dict.fromkeys(itertools.chain.from_iterable(described.values()))
     keys = {key: None for key in keys if key[0] != "resolved" or key[1] in matter}
     depends = {key: depends.get(key, set()) for key in keys}
-    tables: dict[str, Any] = {
-        "arguments": {},
-        "lanes": {},
-        "workers": {},
-        "text": {},
-        "resolved": {},
-    }
+    tables: dict[str, Any] = {part: {} for part in ("arguments", *_OPTIONAL_PARTS, "resolved")}
     for key in keys:
         # Controls that change one entry together may change another only together.
         joined = depends[key].union(
