@@ -34,7 +34,7 @@ GROUPS = [(1, 32, 1), (1, 32, 32), (2, 7, 3), (3, 16, 4), (3, 1, 32), (32, 7, 4)
 SUBWARPS = [
     # Parts of split rows, subwarps that share rows, and threads beyond the last subwarp.
     {"group_nzs": 1, "short_nzs": 1, "block_threads": 32, "at_once": 1},
-    {"group_nzs": 3, "short_nzs": 5, "block_threads": 96, "head_lanes": 16, "at_once": 3},
+    {"group_nzs": 3, "short_nzs": 5, "block_threads": 64, "head_lanes": 16, "at_once": 3},
 ]
 #: Operation, strategy, settings, columns on CPU and GPU, columns in the emulator, graphs.
 FAMILIES: list[tuple[str, str, list[dict[str, Any]], Any, Any, tuple[str, ...]]] = [

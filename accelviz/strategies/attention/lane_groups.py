@@ -56,7 +56,7 @@ class LaneGroupSettings(Settings):
     group_nzs: int = setting_like("group_nzs", tries=(16, 32, 64))
     short_nzs: int = setting_like("short_nzs", default=8, tries=(4, 8, 16))
     block_threads: int = setting_like(
-        "block_threads", choices=(32, 64, 128, 256, 512), tries=(128, 256)
+        "block_threads", most=None, choices=(32, 64, 128, 256, 512), tries=(128, 256)
     )
     blocks_per_sm: int = setting_like("blocks_per_sm", tries=(4, 8, 12))
 
