@@ -34,6 +34,12 @@ def test_a_document_holds_what_is_recorded(monkeypatch, tmp_path, capsys, name):
     assert "there is no" not in capsys.readouterr().out
     for picture in re.findall(r"]\((figures/[^)]+)\)", committed):
         assert (DOCS / picture).exists()
+    for listing in (tmp_path / "tables").glob("*.csv"):
+        assert f"(tables/{listing.name})" in committed
+        committed_rows = (DOCS / "tables" / listing.name).read_text("utf-8")
+        assert listing.read_text("utf-8") == committed_rows, (
+            f"run `python -m benchmarks.pages {name}`"
+        )
 
 
 def test_an_unknown_document_is_refused(capsys):

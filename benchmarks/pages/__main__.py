@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
         path = options.docs / f"{name}.md"
         text = path.read_text("utf-8")
         for page in documents[name]:
-            text = page.renew(results, text, options.docs / "figures")
+            text = page.renew(results, text, options.docs)
         path.write_text(text, "utf-8")
         print(f"renewed {path}")
 

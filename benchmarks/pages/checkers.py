@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from benchmarks.pages.document import Page, Results, markdown
+from benchmarks.pages.document import Listing, Page, Parts, Results, markdown
 
 TABLES = ("checkers-h200", "checkers-emulator")
 #: Checkers in the order of the columns; "four tools" combines compute-sanitizer's.
@@ -17,10 +17,8 @@ TOOLS = {
 }
 #: Conditions of the runs on a GPU.
 GPU = (
-    " On the GPU, correct kernels ran with every count of warps, mistakes with every one or with "
-    "one, side by side on all cores, which makes each slower; later ones of the correct kernels "
-    "share a process, and have no seconds. Alone there, a mistake is found if the result is wrong "
-    "or the launch fails."
+    " On the GPU, runs shared the cores, which makes each slower, and some have no seconds. "
+    "Without a tool, a mistake is found there if the result is wrong or the launch fails."
 )
 _RUN = ["kernel", "kind", "warps"]
 
@@ -71,18 +69,16 @@ def share(hits: pd.Series) -> str:
     return f"{int(hits.sum()):,} of {hits.size:,}"
 
 
-def by_kind(table: pd.DataFrame) -> str:
-    """Return a table of the mistakes found by each checker, by kind of mistake."""
+def by_kind(table: pd.DataFrame) -> Parts:
+    """Return the file with the runs in which each checker found a kind of mistake."""
     wrong = table[table["kind"] != ""]
-    tools = [tool for tool in TOOLS if tool in set(wrong["tool"])]
-    lines = []
-    for kind, rows in wrong.groupby("kind"):
-        cells = [kind, rows["kernel"].nunique()]
-        for tool in tools:
-            hits = rows.loc[rows["tool"] == tool, "found"]
-            cells.append(f"{int(hits.sum())}/{hits.size}" if hits.size else "–")
-        lines.append(cells)
-    return markdown(("kind of mistake", "kernels", *tools), lines)
+    hits = wrong.pivot_table(index="kind", columns="tool", values="found", aggfunc="sum")
+    runs_of_kind = wrong.drop_duplicates(_RUN).groupby("kind").size().rename("runs")
+    tools = [tool for tool in TOOLS if tool in hits]
+    listed = hits[tools].join(runs_of_kind).reset_index()
+    return [
+        Listing(listed, "checkers", "Each kind of mistake: runs, and those in which it was found")
+    ]
 
 
 def exceptions(table: pd.DataFrame) -> str:

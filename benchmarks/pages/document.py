@@ -55,15 +55,33 @@ class Picture:
     dpi: int = DPI
     tight: bool = False
 
-    def saved(self, folder: Path) -> str:
+    def saved(self, docs: Path) -> str:
         """Save the figure; return the line of Markdown that includes it, "" without alt text."""
+        folder = docs / "figures"
         folder.mkdir(parents=True, exist_ok=True)
         options = {"bbox_inches": "tight", "metadata": {"Software": None}} if self.tight else {}
         self.figure.savefig(folder / f"{self.name}.png", dpi=self.dpi, **options)
         return f"![{self.alt}](figures/{self.name}.png)" if self.alt else ""
 
 
-Parts = str | Sequence[str | Picture]
+@dataclass(frozen=True)
+class Listing:
+    """A table that is too long for its page: the name of its file in docs/tables, and its title."""
+
+    rows: pd.DataFrame
+    name: str
+    title: str
+
+    def saved(self, docs: Path) -> str:
+        """Save the table as CSV; return a line of Markdown that links to it."""
+        folder = docs / "tables"
+        folder.mkdir(parents=True, exist_ok=True)
+        text = self.rows.to_csv(index=False, float_format="%.4g", lineterminator="\n")
+        (folder / f"{self.name}.csv").write_text(text, "utf-8")
+        return f"[{self.title}](tables/{self.name}.csv) ({len(self.rows):,} rows)"
+
+
+Parts = str | Sequence[str | Picture | Listing]
 #: Function from the recorded tables to the paragraphs, tables and pictures of a section.
 Section = Callable[[Results], Parts]
 
@@ -80,8 +98,8 @@ class Page:
     sections: Mapping[str, Section]
     one_machine: bool = False
 
-    def renew(self, results: Results, text: str, figures: Path) -> str:
-        """Return the document's text with regenerated sections; save pictures to `figures`."""
+    def renew(self, results: Results, text: str, docs: Path) -> str:
+        """Return the document's text with regenerated sections; save their files below `docs`."""
         for name, section in self.sections.items():
             try:
                 parts = section(results)
@@ -92,7 +110,7 @@ class Page:
                     continue
                 parts = ""
             if not isinstance(parts, str):
-                texts = (part if isinstance(part, str) else part.saved(figures) for part in parts)
+                texts = (part if isinstance(part, str) else part.saved(docs) for part in parts)
                 parts = "\n\n".join(filter(None, texts))
             text = replace_section(text, name, parts)
         return text

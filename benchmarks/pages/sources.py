@@ -191,14 +191,12 @@ def tiles_saved(operation: str) -> Callable[[Results], str]:
     return number
 
 
-def translated(twins: bool) -> Callable[[Results], str]:
+def translated(kind: str) -> Callable[[Results], str]:
     """Return a function of the time of translation by 16 rows in products with 128 columns."""
 
     def number(results: Results) -> str:
-        lines = tensor_cores.translation(results).split("\n")[2:]
-        of_kind = [line for line in lines if ("twin" in line) == twins and "blocks" not in line]
-        times = [float(re.findall(r"\(([\d.]+)\)", line)[1]) for line in of_kind]
-        return spread(pd.Series(times), 1)
+        times = tensor_cores.translations(results).query("kind == @kind and window_rows == 16")
+        return spread(times["products"], 1)
 
     return number
 
@@ -338,8 +336,8 @@ NUMBERS: dict[str, Callable[[Results], str]] = {
     "NCCL µs": ablation("all-gather by NCCL"),
     "SpMM tiles": tiles_saved("spmm"),
     "SDDMM tiles": tiles_saved("sddmm"),
-    "twins translated": translated(True),
-    "graphs translated": translated(False),
+    "twins translated": translated("twins"),
+    "graphs translated": translated("small graphs"),
     "TC-GNN over cuSPARSE": tensor_ratio("cusparse"),
     "TC-GNN over lane_groups": tensor_ratio("lane_groups"),
     "Blocked-ELL": blocked_ell,

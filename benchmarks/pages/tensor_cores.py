@@ -7,7 +7,17 @@ import pandas as pd
 
 from accelviz import plots
 from accelviz.strategies.choice import LEAST_COLUMNS, LEAST_NONZEROS, LEAST_REUSE, WINDOW_ROWS
-from benchmarks.pages.document import Page, Parts, Picture, Results, machine, markdown, table
+from benchmarks.pages.document import (
+    Listing,
+    Page,
+    Parts,
+    Picture,
+    Results,
+    machine,
+    markdown,
+    mean_of,
+    table,
+)
 
 CASE = ["graph", "order", "columns"]
 #: Columns of the wide tables after `lane_groups`: heading, strategy and arithmetic.
@@ -21,64 +31,65 @@ SPMM = (
     ("`lane_groups`, float16", "lane_groups", "float16"),
 )
 MODES = {"spmm": SPMM, "sddmm": (*SPMM[:2], *SPMM[3:6])}
-#: Targets apply to graphs with at least this many nonzeros per distinct column of 8-row windows.
+#: The overview has graphs with at least this many nonzeros per distinct column of 8-row windows.
 SHARING = 1.5
 TWINS = ("ppa-twin", "reddit-twin", "products-twin")
 #: Parts of graph names, and how they are written.
 NAMES = {"ppa": "PPA", "products": "PRODUCTS", "collab": "Collab", "reddit": "Reddit"}
 
 
-def tiles(results: Results) -> str:
-    """Return the tiles of each graph with and without translation (Figure 5.4)."""
+def tiles(results: Results) -> Parts:
+    """Return what translation saves (Figure 5.4): means, and the file with each graph."""
     rows = results["tensor-tiles"]
-    wide = rows[rows["operation"] == "spmm"].merge(
-        rows[rows["operation"] == "sddmm"], on="graph", suffixes=("", "_sddmm")
-    )
-    columns = [
-        ("graph", "{graph}"),
-        ("reuse", "{reuse:.2f}"),
-        ("tiles 16 x 8", "{tiles_before:,}"),
-        ("condensed", "{tiles_after:,}"),
-        ("saved", "{saved:.0%}"),
-        ("full", "{fill:.1%}"),
-        ("16 x 16", "{tiles_before_sddmm:,}"),
-        ("condensed", "{tiles_after_sddmm:,}"),
-        ("Rabbit order: reuse", "{rabbit_reuse:.2f}"),
-        ("16 x 8 condensed", "{rabbit_tiles:,}"),
-        ("full", "{rabbit_fill:.1%}"),
+    means = rows.groupby("operation")[["saved", "fill", "rabbit_fill"]].mean()
+    lines = [
+        (name, f"{row['saved']:.0%}", f"{row['fill']:.1%}", f"{row['rabbit_fill']:.1%}")
+        for name, row in (
+            ("SpMM, tiles of 16 x 8", means.loc["spmm"]),
+            ("SDDMM, tiles of 16 x 16", means.loc["sddmm"]),
+        )
     ]
-    return table(columns, wide)
+    head = ("mean of 13 bundled graphs", "tiles saved", "nonzeros of a tile", "in Rabbit order")
+    return [markdown(head, lines), Listing(rows, "tensor-tiles", "Each graph")]
 
 
-def density(results: Results) -> str:
-    """Return the times of Table 5.6's matrices in microseconds; the fastest per row is bold."""
+def density(results: Results) -> Parts:
+    """Return the times of Table 5.6's matrices with 128 columns, and the file with all.
+
+    Times are in microseconds; the fastest per row is bold.
+    """
     rows = results["tensor-density-h200"]
     rows = rows.assign(name=rows["strategy"].str.replace("_", " ") + ", " + rows["dtype"])
     index = ["columns", "blocks_of_window", "density"]
     wide = rows.pivot_table(index=index, columns="name", values="median_us")
     lines = [
         (
-            *(columns, blocks, f"{share:.2%}"),
+            f"{share:.1%}",
             *(f"**{us:,.1f}**" if us == times.min() else f"{us:,.1f}" for us in times),
         )
-        for (columns, blocks, share), times in wide.iterrows()
+        for (_, share), times in wide.loc[128].iterrows()
     ]
-    return markdown(("columns", "blocks", "density", *wide.columns), lines)
+    every = Listing(wide.reset_index(), "tensor-density", "With 16 and 128 columns")
+    return [markdown(("density", *wide.columns), lines), every]
 
 
-def graphs(results: Results) -> str:
-    """Return the times on graphs in microseconds, and the fastest other time over tc_gnn's."""
+def graphs(results: Results) -> Parts:
+    """Return others' times over tc_gnn's on graphs, and the file with each graph."""
     case = ["operation", "graph", "reuse", "columns"]
     rows = results["tensor-graphs-h200"]
-    rows = rows.assign(graph=rows["graph"].str.replace("-twin", " (twin)"))
-    order = list(dict.fromkeys(rows[case].itertuples(index=False, name=None)))
-    wide = rows.pivot_table(index=case, columns="strategy", values="median_us").reindex(order)
+    wide = rows.pivot_table(index=case, columns="strategy", values="median_us", sort=False)
     others = [name for name in wide.columns if name != "tc_gnn"]
-    wide["ratio"] = wide[others].min(axis=1) / wide["tc_gnn"]
-    columns = [("", "{operation}"), ("graph", "{graph}"), ("reuse", "{reuse:.2f}")]
-    columns += [("columns", "{columns}")]
-    columns += [(name, f"{{{name}:,.1f}}") for name in ("tc_gnn", *others)]
-    return table([*columns, ("ratio", "{ratio:.2f}")], wide)
+    ratio = wide[others].div(wide["tc_gnn"], axis=0)
+    lines = [
+        (
+            "SpMM" if operation == "spmm" else "SDDMM",
+            *(f"{mean_of(group[name]):.2f}" for name in others),
+            f"{group.min(axis=1).min():.2f} to {group.min(axis=1).max():.2f}",
+        )
+        for operation, group in ratio.groupby("operation", sort=False)
+    ]
+    head = ("time over that of `tc_gnn`", *(f"`{name}`, mean" for name in others), "the fastest")
+    return [markdown(head, lines), Listing(wide.reset_index(), "tensor-graphs", "Each graph, µs")]
 
 
 def modes(results: Results) -> pd.DataFrame:
@@ -108,22 +119,25 @@ def ratios(rows: pd.DataFrame, operation: str) -> pd.DataFrame:
     return rows.assign(ratio=rows["base_us"] / rows["median_us"])
 
 
-def modes_of(results: Results, operation: str) -> str:
-    """Return the speedups over `lane_groups` of all strategies, one row per case."""
+def modes_of(results: Results, operation: str) -> Parts:
+    """Return speedups over `lane_groups` on large graphs with 256 columns, and the file of all."""
+    rows = ratios(modes(results), operation)
+    best = rows.groupby([*CASE, "strategy", "dtype"], sort=False)["ratio"].max()
     lines = []
-    cases = ratios(modes(results), operation).groupby(CASE, sort=False)
-    for (graph, order, columns), case in cases:
-        first = case.iloc[0]
+    large = rows[(rows["columns"] == 256) & (rows["nonzeros"] >= LEAST_NONZEROS)]
+    for (graph, order, columns), case in large.groupby(CASE, sort=False):
         cells = []
         for _, strategy, dtype in MODES[operation]:
-            rows = case[(case["strategy"] == strategy) & (case["dtype"] == dtype)]
-            best = rows.groupby("window_rows", dropna=False)["ratio"].max()
-            cells.append(" / ".join(f"**{r:.2f}**" if r > 1 else f"{r:.2f}" for r in best) or "n/a")
-        reuse = f"{first['reuse_8']:.2f} / {first['reuse_16']:.2f}"
-        name = graph_name(graph, order)
-        lines.append((name, int(columns), reuse, f"{first['base_us']:,.1f}", *cells))
-    head = ("graph", "d", "reuse", "`lane_groups`, µs", *(head for head, *_ in MODES[operation]))
-    return markdown(head, lines)
+            ratio = best.get((graph, order, columns, strategy, dtype), float("nan"))
+            cells.append(
+                "–" if np.isnan(ratio) else f"**{ratio:.2f}**" if ratio > 1 else f"{ratio:.2f}"
+            )
+        lines.append((graph_name(graph, order), f"{case['reuse_16'].iloc[0]:.1f}", *cells))
+    head = ("graph", "reuse", *(head for head, *_ in MODES[operation]))
+    names = [*CASE, "nonzeros", "reuse_8", "reuse_16", "strategy", "dtype", "window_rows"]
+    every = rows[[*names, "median_us", "error", "ratio"]]
+    title = "Every graph, column count and number of rows of a window"
+    return [markdown(head, lines), Listing(every, f"tensor-modes-{operation}", title)]
 
 
 def graph_name(graph: str, order: str) -> str:
@@ -135,21 +149,32 @@ def graph_name(graph: str, order: str) -> str:
     return name + (f", {order.title()} order" if order else "")
 
 
-def translation(results: Results) -> str:
-    """Return the times of translation on the GPU, also in products with 128 columns."""
+def translations(results: Results) -> pd.DataFrame:
+    """Return the times of translation on the GPU, in `products` with 128 columns.
+
+    The column `kind` is "twins", "made-up blocks" or "small graphs".
+    """
     rows, keys = modes(results), ["graph", "order"]
     simple = (rows["strategy"] == "lane_groups") & (rows["dtype"] == "float32")
     products = rows[simple & (rows["operation"] == "spmm") & (rows["columns"] == 128)]
-    products = products.drop_duplicates(keys).set_index(keys)["median_us"]
+    products = products.drop_duplicates(keys).set_index(keys)["median_us"].rename("product")
+    times = rows[rows["operation"] == "translation"].join(products, on=keys, how="inner")
+    kinds = np.select(
+        [times["graph"].str.endswith("-twin"), times["graph"].str.startswith("blocks-")],
+        ["twins", "made-up blocks"],
+        "small graphs",
+    )
+    return times.assign(kind=kinds, products=times["median_us"] / times["product"])
+
+
+def translation(results: Results) -> str:
+    """Return the least and the most products that translation takes, by kind of graph."""
     lines = []
-    translations = rows[rows["operation"] == "translation"]
-    for key, of_graph in translations.groupby(keys, sort=False):
-        if key not in products.index:
-            continue
-        times = of_graph.set_index("window_rows")["median_us"]
-        cells = (f"{us:,.0f} ({us / products[key]:.1f})" for us in (times[8], times[16]))
-        lines.append((graph_name(*key), f"{of_graph['nonzeros'].iloc[0]:,}", *cells))
-    return markdown(("graph", "nonzeros", "8 rows, µs (products)", "16 rows"), lines)
+    for kind, times in translations(results).groupby("kind", sort=False):
+        by_rows = times.groupby("window_rows")["products"].agg(["min", "max"])
+        cells = (f"{by_rows['min'][n]:.1f} to {by_rows['max'][n]:.1f}" for n in (8, 16))
+        lines.append((kind, *cells))
+    return markdown(("translation, in products", "windows of 8 rows", "of 16 rows"), lines)
 
 
 def accuracy(results: Results) -> str:
@@ -167,8 +192,8 @@ def accuracy(results: Results) -> str:
     return table(columns, seeds.assign(model=seeds["model"].str.upper()))
 
 
-def targets(results: Results) -> Parts:
-    """Return every target beside the measured value, and a plot of error against speed."""
+def overview(results: Results) -> Parts:
+    """Return means over all graphs whose rows share columns, and a plot of error against speed."""
     rows = modes(results)
     spmm, sddmm = ratios(rows, "spmm"), ratios(rows, "sddmm")
     sharing, sharing_sddmm = (part[part["reuse_8"] >= SHARING] for part in (spmm, sddmm))
@@ -194,30 +219,31 @@ def targets(results: Results) -> Parts:
     exact = spmm["dtype"].isin(["float32", "3xtf32"])
     twins = spmm["graph"].isin(TWINS) & spmm["columns"].isin([128, 256])
     windows = spmm[exact & twins & spmm["strategy"].isin(["windows", "window_tiles"])]
-    ppa = spmm[exact & (spmm["graph"] == "ppa-twin") & (spmm["columns"] == 256)]
-    fastest = ppa.loc[ppa["median_us"].idxmin()]
     lines = [
-        ("largest error of the exact mode", "1e-6", largest_error("3xtf32")),
-        ("of TF32, and of float16", "1e-3", f"{largest_error('tf32')}, {largest_error('float16')}"),
-        ("exact mode over `lane_groups`, mean", "1.15", best(sharing, "3xtf32")),
-        ("TF32 over `lane_groups`, mean", "1.3", best(sharing, "tf32")),
-        ("float16 over `lane_groups` in float32, mean", "1.3", best(sharing, "float16")),
-        ("what the rule chooses over `lane_groups`, mean", "", spread(by_rule)),
-        ("over the fastest cuSPARSE, mean", "2.2", spread(by_rule / cusparse)),
-        ("the rule's choice over the better of the two, least of all cases", "0.98",
+        ("largest error over the sum of magnitudes: exact, TF32, float16",
+         ", ".join(map(largest_error, ("3xtf32", "tf32", "float16")))),
+        ("SpMM over `lane_groups`, exact", best(sharing, "3xtf32")),
+        ("SpMM over `lane_groups`, TF32", best(sharing, "tf32")),
+        ("SpMM over `lane_groups` in float32, float16", best(sharing, "float16")),
+        ("SpMM, the rule's choice over `lane_groups`", spread(by_rule)),
+        ("SpMM, the rule's choice over the fastest cuSPARSE", spread(by_rule / cusparse)),
+        ("SDDMM over `lane_groups`, exact", best(sharing_sddmm, "3xtf32")),
+        ("SDDMM over `lane_groups`, TF32", best(sharing_sddmm, "tf32")),
+        ("the rule's choice over the better of the two, least of all cases",
          f"{chosen.min():.3f}, below 0.98 in {(chosen < 0.98).sum()} of {chosen.count()}"),
-        ("natural twins, d = 128, 256: the best kernel by windows over `lane_groups`", "1.2",
+        ("natural twins, d = 128 and 256: best kernel by windows over `lane_groups`",
          spread(windows.groupby(CASE)["ratio"].max())),
-        ("PPA at d = 256, the fastest that is as exact as float32", "under 3,400 µs",
-         f"{fastest['median_us']:,.0f} µs, `{fastest['strategy']}`"),
-        ("SDDMM over `lane_groups`, exact", "2", best(sharing_sddmm, "3xtf32")),
-        ("SDDMM over `lane_groups`, TF32", "", best(sharing_sddmm, "tf32")),
     ]  # fmt: skip
     blocks = rows[rows["graph"].str.startswith("blocks-") & (rows["operation"] == "spmm")]
     ax = plots.error_against_speed(blocks.assign(error=blocks["error"].astype(float)))
     return [
-        markdown(("target", "wanted", "measured: mean (least to most)"), lines),
-        Picture(ax.figure, "tensor-modes", "", tight=True),
+        markdown(("question", "mean (least to most)"), lines),
+        Picture(
+            ax.figure,
+            "tensor-modes",
+            "Error against speed of SpMM on the made-up blocks",
+            tight=True,
+        ),
     ]
 
 
@@ -234,7 +260,7 @@ PAGES = [
             "modes machine": lambda results: machine(modes(results)),
             "modes of spmm": lambda results: modes_of(results, "spmm"),
             "modes of sddmm": lambda results: modes_of(results, "sddmm"),
-            "targets": targets,
+            "overview": overview,
         },
     )
 ]
