@@ -195,8 +195,9 @@ def translated(kind: str) -> Callable[[Results], str]:
     """Return a function of the time of translation by 16 rows in products with 128 columns."""
 
     def number(results: Results) -> str:
-        times = tensor_cores.translations(results).query("kind == @kind and window_rows == 16")
-        return spread(times["products"], 1)
+        times = tensor_cores.translations(results)
+        chosen = (times["kind"] == kind) & (times["window_rows"] == 16)
+        return spread(times.loc[chosen, "products"], 1)
 
     return number
 
