@@ -99,7 +99,7 @@ def test_without_extras_home_and_writable_folders(folder, command, status, messa
         ("assignments preflight missing.ipynb", "missing.ipynb"),
         ("assignments grade --course add.cu", "add.cu"),
         ("assignments grade --course folder --output folder.csv", "folder.csv"),
-        ("assignments leaderboard add.cu", "add.cu"),
+        ("assignments leaderboard add.cu --as-root", "add.cu"),
         ("assignments leaderboard folder --output missing/x.csv", "missing/x.csv"),
         ("demo --graph edges.dat", "no reader for this ending.*--option NAME=VALUE"),
         ("demo --graph undirected.csv", "symmetric: .*--option NAME=VALUE"),

@@ -85,6 +85,8 @@ def add_to(commands: Any) -> None:
         parser.add_argument("--memory", type=_positive, **memory, help="address space (4)")
         jobs = "submissions at a time (all cores)"
         parser.add_argument("--jobs", type=_at_least(1), metavar="N", help=jobs)
+        as_root = "grade as root; student code runs as nobody"
+        parser.add_argument("--as-root", action="store_true", help=as_root)
 
 
 def _add(parsers: Any, name: str, action: Action, text: str) -> Any:
@@ -122,6 +124,15 @@ def _limits(options: argparse.Namespace) -> dict[str, Any]:
     """Return the limits that were given as options."""
     keys = ("cell_seconds", "seconds", "memory_gib")
     return {key: value for key in keys if (value := getattr(options, key)) is not None}
+
+
+def _refuse_root(options: argparse.Namespace) -> None:
+    if border.is_root() and not options.as_root:
+        raise DeviceUnavailable(
+            "grading as root",
+            "a way out of the sandbox would be a way to everything",
+            "grade as an ordinary user, or add --as-root; student code runs as nobody then",
+        )
 
 
 def _html(options: argparse.Namespace) -> Result:
@@ -214,6 +225,7 @@ def _grade(options: argparse.Namespace) -> Result:
     log = _progress_log()
 
     def begin(total: int) -> None:
+        _refuse_root(options)
         log(f"0 of {total}", "compiling takes a minute more the first time, and after an update")
 
     def progress(graded: tables.Graded, total: int) -> None:
@@ -270,6 +282,7 @@ def _leaderboard(options: argparse.Namespace) -> Result:
     from accelviz.course.autograde.tables import write_table
 
     limits, output = border.Limits(**_limits(options)), _table(options, "leaderboard.csv")
+    _refuse_root(options)
     frame = leaderboard(
         options.course,
         options.assignment,

@@ -154,9 +154,17 @@ def test_a_file_without_read_permission_is_reported(assignment, released_text, t
         (["grade", "--course", "spring", "--student", "eve"], 2, "there is no submission of eve"),
         (["grade", "--course", "spring", "--output", "no/x.csv"], 2, "no table can be written"),
         (["grade", "--course", "spring", "--output", "empty"], 2, "no table can be written"),
-        (["leaderboard", "missing"], 2, "missing: it is no course folder"),
-        (["leaderboard", "spring"], 2, "A3: there is no such assignment. Expected: T1"),
-        (["leaderboard", "spring", "--assignment", "T1"], 2, "there is no submission of T1"),
+        (["leaderboard", "missing", "--as-root"], 2, "missing: it is no course folder"),
+        (
+            ["leaderboard", "spring", "--as-root"],
+            2,
+            "A3: there is no such assignment. Expected: T1",
+        ),
+        (
+            ["leaderboard", "spring", "--assignment", "T1", "--as-root"],
+            2,
+            "there is no submission of T1",
+        ),
         (["leaderboard", "empty", "--output", "board.html"], 2, "no table can be written"),
     ],
 )
@@ -201,7 +209,7 @@ def test_invalid_settings_are_reported(course, capsys, text, says):
     folder = course / "submitted" / "ada" / "T1"
     folder.mkdir(parents=True)
     nbformat.write(tiny.source(), folder / "T1.ipynb")
-    assert cli.main(["assignments", "grade", "--course", str(course)]) == 2
+    assert cli.main(["assignments", "grade", "--course", str(course), "--as-root"]) == 2
     error = capsys.readouterr().err
     assert "nbgrader_config.py: " in error
     assert says in error

@@ -317,7 +317,7 @@ def test_the_commands_grade_a_class(tmp_path, shipped, capsys, monkeypatch):
     folder = hand_in(root, "bob", out)
     (folder / "T1.ipynb").write_text("nothing")
     monkeypatch.chdir(tmp_path)  # a relative path is how people name a course
-    options = ["--course", "c", "--assignment", "T1", "--cell-seconds", "20"]
+    options = ["--course", "c", "--assignment", "T1", "--cell-seconds", "20", "--as-root"]
     assert cli.main(["assignments", "grade", *options]) == 1
     printed, told = capsys.readouterr()
     assert "s  0 of 2  compiling takes" in told.splitlines()[0]

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E402 (what is tested needs what is skipped for)
 
+import argparse
 import os
 import socket
 import sys
@@ -340,6 +341,7 @@ os.setuid(0)
 fcntl.flock(open(os.__file__), fcntl.LOCK_SH)
 fcntl.lockf(open(os.__file__), fcntl.LOCK_SH | fcntl.LOCK_NB)
 fcntl.fcntl(open(os.__file__), fcntl.F_OFD_SETLK, bytes(32))
+checked(1 + libc.syscall(fcntl_number, os.open("/usr", 0), ctypes.c_long(1 << 32 | 1026), 1))
 fcntl.fcntl(os.open("/usr", os.O_RDONLY), fcntl.F_NOTIFY, 1)
 checked(libc.inotify_init1(0))
 os.memfd_create("hoard")
@@ -360,7 +362,7 @@ open("/usr/new", "w")
 def test_every_way_out_of_the_sandbox_is_refused():
     begin = """
         import ctypes, fcntl, os, platform
-        libc = ctypes.CDLL(None)
+        libc, fcntl_number = ctypes.CDLL(None), 72 if platform.machine() == "x86_64" else 25
         def checked(result): raise OSError if result <= 0 else SystemError
         """
     lines = BREAKOUTS.strip().split("\n")
@@ -445,13 +447,60 @@ def test_sending_to_a_process_that_does_not_read_times_out():
 
 def test_the_summary_describes_the_confinement(monkeypatch):
     monkeypatch.setattr(border, "bubblewrap", lambda: "")
-    monkeypatch.setattr(border, "_is_root", lambda: False)
+    monkeypatch.setattr(border, "is_root", lambda: False)
     monkeypatch.setattr(border, "require_border", lambda: None)
     assert summary().startswith("limits only: submissions read and write what you can")
     monkeypatch.setattr(border, "bubblewrap", lambda: "/usr/bin/bwrap")
     assert summary().startswith("closed by bubblewrap: files, processes, network, memory")
-    monkeypatch.setattr(border, "_is_root", lambda: True)
+    monkeypatch.setattr(border, "is_root", lambda: True)
     assert summary().startswith("closed by bubblewrap, as nobody: files")
+
+
+def test_a_submission_runs_in_a_cgroup_where_systemd_makes_one(tmp_path, monkeypatch):
+    """Here by a program of the same name that notes its arguments."""
+    program, log = tmp_path / "systemd-run", tmp_path / "log"
+    command = 'while [ "$1" != env ] && [ "$1" != true ]; do shift; done; exec "$@"'
+    program.write_text(f'#!/bin/sh\necho "$@" >> {log}\n{command}\n')
+    program.chmod(0o755)
+    log.touch()
+    for path in (tmp_path, log):
+        path.chmod(0o777)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/of-the-grader")
+    border._scope.cache_clear()
+    try:
+        assert ", in a cgroup: " in summary()
+        (tmp_path / "work").mkdir()
+        shown = "import os; assert 'XDG_RUNTIME_DIR' not in os.environ"
+        arguments = [sys.executable, "-c", shown]
+        environment = {"PATH": os.environ["PATH"]}
+        with open(os.devnull) as null:
+            options = {"descriptor": null.fileno(), "environment": environment}
+            process = border.start(arguments, LIMITS, folder=tmp_path, **options)
+        assert process.wait() == 0
+    finally:
+        border._scope.cache_clear()
+    trial, words = log.read_text().splitlines()
+    assert trial.endswith("--scope --quiet --collect --property=TasksMax=64 true")
+    assert "--property=TasksMax=256 --property=MemorySwapMax=0" in words
+    assert f"--property=MemoryMax={2 << 30} env --unset=XDG_RUNTIME_DIR" in words
+
+
+def test_the_current_folder_is_not_readable_though_python_searches_it(tmp_path, monkeypatch):
+    """As for `python -m accelviz`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert str(tmp_path.resolve()) not in border._libraries()
+
+
+def test_root_grades_only_when_it_says_so(monkeypatch, tmp_path):
+    from accelviz.course import commands
+    from accelviz.errors import DeviceUnavailable
+
+    monkeypatch.setattr(border, "is_root", lambda: True)
+    with pytest.raises(DeviceUnavailable, match="add --as-root"):
+        commands._refuse_root(argparse.Namespace(as_root=False))
+    commands._refuse_root(argparse.Namespace(as_root=True))
 
 
 def test_the_number_of_copied_files_is_limited(tmp_path):

@@ -2,7 +2,8 @@
 
 Bubblewrap gives a process its own file system and network (namespaces of Linux). Without it a
 submission reads what the grader can read. Graded as root, it runs as the user nobody in both cases.
-docs/instructors.md describes what is open.
+Where systemd makes a cgroup for it, the system bounds memory and processes of the submission as a
+whole; elsewhere the judge watches them. docs/instructors.md describes what is open.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ _NAMESPACES = (
 _PROC = ("--proc", "/proc", "--size", "4096", "--tmpfs", "/proc/sys", "--remount-ro", "/proc/sys")
 #: The user and the group "nobody", who own no file.
 _NOBODY = 65534
+#: Most processes and threads of a submission.
+MAX_TASKS = 128
+#: Environment variables by which `systemd-run` finds the manager of an ordinary user.
+_MANAGER = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 _SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store"),
     *(f"/etc/{name}" for name in ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives")),
@@ -81,7 +86,8 @@ class Limits:
                 resource.setrlimit(kind, (limit, limit))
 
 
-def _is_root() -> bool:
+def is_root() -> bool:
+    """Whether this process is root's."""
     return sys.platform != "win32" and os.geteuid() == 0
 
 
@@ -91,7 +97,7 @@ def _namespaces() -> tuple[list[str], list[str]]:
     Bubblewrap needs a namespace of users where the caller is not root. Root's own number would be
     that of the system's root in it, so root needs none and becomes nobody.
     """
-    if not _is_root():
+    if not is_root():
         return ["--unshare-user", "--disable-userns", "--cap-drop", "ALL", *_NAMESPACES], []
     caps = [f"CAP_SET{kind}" for kind in ("UID", "GID", "PCAP")]
     options = ["--cap-drop", "ALL", *(word for cap in caps for word in ("--cap-add", cap))]
@@ -102,12 +108,12 @@ def _namespaces() -> tuple[list[str], list[str]]:
 def _identity() -> dict[str, Any]:
     """Return the arguments of Popen for a process without bubblewrap."""
     nobody = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
-    return nobody if _is_root() and not bubblewrap() else {}
+    return nobody if is_root() and not bubblewrap() else {}
 
 
 def hand_over(folder: Path) -> None:
     """Let the user that submissions run as use a new folder and the files in it."""
-    if _is_root():
+    if is_root():
         folder.parent.chmod(0o711)
         for path in (folder, *folder.rglob("*")):
             os.chown(path, _NOBODY, _NOBODY, follow_symlinks=False)
@@ -122,6 +128,31 @@ def bubblewrap() -> str:
     options, as_user = _namespaces()
     trial = [path, *options, "--ro-bind", "/", "/", *_PROC, *as_user, "true"]
     return path if subprocess.run(trial, capture_output=True).returncode == 0 else ""
+
+
+@functools.cache
+def _scope() -> tuple[str, ...]:
+    """Return a command that starts another one in a cgroup of its own, empty if there is none."""
+    path = None if _identity() else shutil.which("systemd-run")
+    manager = () if is_root() else ("--user",)
+    command = (path or "", *manager, "--scope", "--quiet", "--collect")
+    trial = [*command, "--property=TasksMax=64", "true"]
+    try:
+        works = path and subprocess.run(trial, capture_output=True, timeout=10).returncode == 0
+    except (OSError, subprocess.SubprocessError):
+        works = False
+    return command if works else ()
+
+
+def _in_cgroup(limits: Limits) -> list[str]:
+    """Return the words before a command that runs it in a cgroup with the limits of a whole."""
+    if not _scope():
+        return []
+    properties = [f"TasksMax={2 * MAX_TASKS}", "MemorySwapMax=0"]
+    if limits.memory_gib is not None:
+        properties.append(f"MemoryMax={int(2 * limits.memory_gib * 2**30)}")
+    words = [f"--property={item}" for item in properties]
+    return [*_scope(), *words, "env", *(f"--unset={name}" for name in _MANAGER)]
 
 
 @functools.cache
@@ -149,7 +180,8 @@ def summary() -> str:
         require_border()
     except DeviceUnavailable as error:
         return str(error)
-    user = ", as nobody" if _is_root() else ""
+    user = ", as nobody" if is_root() else ""
+    user += ", in a cgroup" if _scope() else ""
     if bubblewrap():
         unfiltered = "" if refused_calls() else "; system calls are not filtered"
         return f"closed by bubblewrap{user}: files, processes, network, memory{unfiltered}"
@@ -180,7 +212,8 @@ def start(
     `bare` also the modules that `stand_ins` replaces.
     """
     options: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-    options |= {"env": environment, "cwd": folder / "work", "start_new_session": True}
+    manager = {name: os.environ[name] for name in _MANAGER if name in os.environ and _scope()}
+    options |= {"env": environment | manager, "cwd": folder / "work", "start_new_session": True}
     options |= _identity()
     with tempfile.TemporaryFile() as calls:
         calls.write(refused_calls())
@@ -190,7 +223,7 @@ def start(
             sandbox = _sandbox(limits, folder, readable, hidden, bare)
             command = [*sandbox, *read_filter, *_namespaces()[1], *command]
         return subprocess.Popen(
-            command,
+            [*_in_cgroup(limits), *command],
             pass_fds=[descriptor, calls.fileno()],
             preexec_fn=limits.apply,  # safe: the judge, this process, has one thread
             **options,
@@ -241,5 +274,6 @@ def _libraries() -> list[str]:
     folders = [files.kernel_directory(), files.results_directory(), files.notebooks_directory()]
     paths = [*map(str, (PACKAGE, *folders)), sys.prefix, sys.base_prefix, sys.exec_prefix]
     paths += [path for path in sys.path if os.path.isabs(path)]
-    resolved = {str(Path(path).resolve()) for path in paths}
+    # `python -m accelviz` searches the current folder, which may be the instructor's home
+    resolved = {str(Path(path).resolve()) for path in paths} - {str(Path.cwd().resolve())}
     return sorted(path for path in resolved if not Path(path, ".git").exists())

@@ -13,14 +13,13 @@ from pathlib import Path
 
 import psutil
 
-from accelviz.course.autograde.border import HOME, WORK, Limits, bubblewrap, start
+from accelviz.course.autograde.border import HOME, MAX_TASKS, WORK, Limits, bubblewrap, start
 from accelviz.course.autograde.processes import THREADS
 from accelviz.course.autograde.wire import SubmissionLostError
 
-#: Most processes and threads of a submission. Its processor time may be at most `MAX_PROCESSORS`
-#: times the time since its start plus `_BURST_SECONDS`. Cells and compilers are meant to use one
-#: processor.
-MAX_TASKS, MAX_PROCESSORS, _BURST_SECONDS = 128, 1.5, 8.0
+#: The processor time of a submission may be at most `MAX_PROCESSORS` times the time since its start
+#: plus `_BURST_SECONDS`. Cells and compilers are meant to use one processor.
+MAX_PROCESSORS, _BURST_SECONDS = 1.5, 8.0
 #: Seconds between two checks of these limits, and most files that it may have in memory.
 _WATCH_SECONDS, _MAX_FILES = 0.5, 20_000
 GREEDY = "the submission was ended (too many processes, processors or files, or too much memory)"
