@@ -8,6 +8,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from accelviz.course import predict
+
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 LESSONS = sorted(FOLDER.glob("[0-9][0-9]-*.ipynb"))
 #: Rates of a beginner who does every task. Three earlier lessons took 60 to 90 minutes; these rates
@@ -122,6 +124,26 @@ def faults(path):
 @each_lesson
 def test_a_lesson_is_short_and_has_exercises(path):
     assert faults(path) == []
+
+
+def choices():
+    """Yield question, answer and choices of the predictions in which these are literals."""
+    for path in FOLDER.rglob("*.ipynb"):
+        for cell in nbformat.read(path, as_version=4).cells:
+            predictions = calls(cell.source, "predict") if cell.cell_type == "code" else []
+            for call in predictions:
+                offered = {word.arg: word.value for word in call.keywords}.get("choices")
+                if isinstance(offered, ast.List):
+                    yield (*map(ast.literal_eval, (*call.args, offered)),)
+
+
+def test_the_right_choice_is_not_always_the_first():
+    first = [
+        answer == predict(question, answer, choices=offered).offered()[0]
+        for question, answer, offered in choices()
+    ]
+    assert len(first) >= 10
+    assert 0.1 < sum(first) / len(first) < 0.5
 
 
 # --- the glossary -------------------------------------------------------------------------------

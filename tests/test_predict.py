@@ -34,8 +34,9 @@ def test_the_answer_is_computed_once_and_shown_with_its_pictures():
     asked = predict("How `much`?", answer, show=show, because="As <it> is.\n\nSo.")
     assert called == []
     content = asked.content()
-    assert content["because"].count("<img ") == 1
-    assert content["because"].endswith("a &lt;text&gt;</pre><p>As &lt;it&gt; is.</p><p>So.</p>")
+    assert content["pictures"].count("<img ") == 1
+    assert content["pictures"].endswith("a &lt;text&gt;</pre>")
+    assert content["because"] == "<p>As &lt;it&gt; is.</p><p>So.</p>"
     assert content["answer"] == 3
     assert content["question"] == "How <code>much</code>?"
     asked.html()
@@ -60,6 +61,20 @@ def test_without_a_script_the_answer_is_folded_away(answer, options, form, text)
     assert f"<b>{text}</b>" not in before
     for choice in options.get("choices", ()):
         assert f"<li>{choice}</li>" in before
+
+
+def test_choices_have_an_order_of_their_own():
+    choices = ["falls", "rises", "stays"]
+    questions = [f"Question {number}?" for number in range(60)]
+    orders = {
+        question: predict(question, "rises", choices=choices).offered() for question in questions
+    }
+    first = [order[0] for order in orders.values()]
+    assert all(10 <= first.count(choice) <= 30 for choice in choices)
+    for question, order in orders.items():  # neither the answer nor the given order matters
+        assert predict(question, "falls", choices=choices[::-1]).offered() == order
+    sorting = predict("Sort.", ORDER, choices=sorted(ORDER))
+    assert sorting.offered() == sorted(ORDER)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,9 @@ def asking_page(kind: str, content: dict[str, Any], fallback: str) -> str:
     The browser stores the learner's answers under this key.
     """
     question = {"kind": kind, **content}
-    hashed = {name: value for name, value in question.items() if name != "because"}
+    hashed = {
+        name: value for name, value in question.items() if name not in ("because", "pictures")
+    }
     key = zlib.crc32(json.dumps(hashed, default=list).encode())
     return page({**question, "key": f"{key:08x}"}, new_name(), fallback, "asking")
 

@@ -153,7 +153,7 @@ def predict(
         A number; with `choices`, one of them or all of them in the right order; with `draw`, the
         heights of the bars, as whole numbers. A callable returns one of these.
     choices : sequence of str
-        Answers to choose from, or to put in order.
+        Answers to choose from, which are shown in another order, or to put in order.
     draw : str
         Name of what a bar stands for, such as "warp". The learner draws the bars.
     unit : str
@@ -161,7 +161,8 @@ def predict(
     within : float
         Largest factor, at least 1, by which a number that counts as close may be off.
     because : str
-        Explanation shown with the answer, after `show`. An empty line begins a paragraph.
+        Explanation shown with the answer, after `show`, for a choice before it. An empty line
+        begins a paragraph.
     show : callable, optional
         `show()` returns a picture to show with the answer: Axes, a figure, a table, text, or a
         sequence of these.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ class Prediction:
     within: float
     because: str
     _show: Callable[[], Any] | None
-    _explanation: str = ""
+    _pictures: str = ""
 
     def __post_init__(self) -> None:
         if len({*self.choices}) != len(self.choices):
@@ -74,34 +75,47 @@ class Prediction:
         content = {
             "form": self.form,
             "question": assets.with_code(self.question),
-            "choices": [*self.choices],
+            "choices": self.offered(),
             "unit": self.unit,
             "within": self.within,
             "answer": answer,
-            "because": self._explanation_html(),
+            "because": self._because_html(),
+            "pictures": self._pictures_html(),
         }
         if self.draw:  # headroom, so that the axis does not give the largest bar away
             content |= {"bar": self.draw, "most": 1 << (5 * max(answer) // 4).bit_length()}
         return content
 
-    def _explanation_html(self) -> str:
-        if self._show is not None and not self._explanation:
-            self._explanation = as_html(self._show())
+    def offered(self) -> list[str]:
+        """Return the choices as shown: of one to pick, in an order given by the question's text.
+
+        The order depends neither on the answer nor on the order of `choices`.
+        """
+
+        def position(choice: str) -> bytes:
+            return hashlib.sha256(f"{self.question}\n{choice}".encode()).digest()
+
+        return sorted(self.choices, key=position) if self.form == "choice" else [*self.choices]
+
+    def _pictures_html(self) -> str:
+        if self._show is not None and not self._pictures:
+            self._pictures = as_html(self._show())
+        return self._pictures
+
+    def _because_html(self) -> str:
         paragraphs = [paragraph for paragraph in self.because.split("\n\n") if paragraph]
-        return self._explanation + "".join(
-            f"<p>{assets.with_code(text)}</p>" for text in paragraphs
-        )
+        return "".join(f"<p>{assets.with_code(text)}</p>" for text in paragraphs)
 
     def html(self) -> str:
         """Return HTML with a script; where scripts are blocked, the answer is folded away."""
-        choices = "".join(f"<li>{escape(choice)}</li>" for choice in self.choices)
+        choices = "".join(f"<li>{escape(choice)}</li>" for choice in self.offered())
         return assets.asking_page(
             "prediction",
             self.content(),
             f"<p><b>Prediction.</b> {assets.with_code(self.question)}</p><ul>{choices}</ul>"
             "<details><summary>Write down what you think, then compare.</summary>"
-            f"<p>It is <b>{escape(self._answer_text())}</b>.</p>{self._explanation_html()}"
-            "</details>",
+            f"<p>It is <b>{escape(self._answer_text())}</b>.</p>"
+            f"{self._pictures_html()}{self._because_html()}</details>",
         )
 
     def _answer_text(self) -> str:

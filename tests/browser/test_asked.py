@@ -9,23 +9,19 @@ from accelviz.widgets import ask, assets, stages
 
 from .lab import artifacts
 
-#: Predictions, answers entered, and verdicts; None for text that is no number.
+#: Predictions, answers entered, and verdicts.
 JUDGED = [
-    ({"form": "number", "answer": 12.5, "unit": "%", "within": 1.5}, text, verdict)
-    for text, verdict in (
-        ("12.5", "Right."),
-        ("12.5 %", "Right."),
-        ("25%", "Too high by a factor of 2."),
-        ("1,250", "Too high by a factor of 100."),
-        ("5", "Too low by a factor of 2.5."),
-        ("15", "Close: 1.2 times that."),
-        ("0", "Off by 12.5 %."),
-        ("-12.5", "Off by 25 %."),
-        *((text, None) for text in ("", "many", "nan", "inf", "1 2", "0x", "1e999")),
+    ({"form": "number", "answer": 12.5, "unit": "%", "within": 1.5}, number, verdict)
+    for number, verdict in (
+        (12.5, "Right."),
+        (25, "Too high by a factor of 2."),
+        (5, "Too low by a factor of 2.5."),
+        (15, "Close: 1.2 times that."),
+        (0, "Off by 12.5 %."),
+        (-12.5, "Off by 25 %."),
     )
 ]
 JUDGED += [
-    ({"form": "choice", "answer": "b"}, "a", "Not so."),
     ({"form": "order", "answer": ["a", "b", "c"]}, ["b", "a", "c"], "1 of 3 places agree."),
     ({"form": "drawn", "answer": [4, 2, 0]}, [4, 2, 0], "Right."),
     (
@@ -34,13 +30,39 @@ JUDGED += [
         "Your bars and the right ones have 50 % in common.",
     ),
 ]
-JUDGE = """(cases) => {
-  const { parseNumber, verdict } = accelvizPage;
-  return cases.map(([data, entered]) => {
-    const answer = data.form === "number" ? parseNumber(entered, data.unit) : entered;
-    return Number.isNaN(answer) ? null : verdict(data, answer);
-  });
-}"""
+COUNT, SHARE = "How many sectors does the warp need?", "Which share is idle, in percent?"
+#: Unit and question of a prediction, and texts with their numbers, or words of the reply.
+TYPED = {
+    ("", COUNT): {"12": 12, " 12.5 ": 12.5, "12.": 12, ".5": 0.5, "+3": 3, "-3": -3, "- 3": -3}
+    | {"−3": -3, "1e-3": 1e-3, "1E3": 1000}
+    | {"0,0625": 0.0625, ",5": 0.5, "12,5": 12.5, "1,5e3": 1500, "12,3456": 12.3456}
+    | {"1/16": 0.0625, "1 / 16": 0.0625, "-1/4": -0.25, "½": 0.5, "1½": 1.5, "1 1/2": 1.5}
+    | {"2^-10": 2**-10, "2**10": 1024, "2⁻¹⁰": 2**-10, "10²": 100}
+    | {"1.5 x 10^6": 1.5e6, "1.5·10⁶": 1.5e6, "3*10**2": 300, "1/2.5": 0.4, "1.250": 1.25}
+    | {"1 024": 1024, "1\u202f024": 1024, "1\xa0024,5": 1024.5, "1'024": 1024, "1_024": 1024}
+    | {"1,024,000": 1_024_000, "1,024.5": 1024.5, "1.024,5": 1024.5, "1.024.000": 1_024_000}
+    | {"2x": 2, "2 ×": 2, "2 times": 2, "2-fold": 2, "~5": 5, "≈ 5": 5, "about 5": 5}
+    | {"6 sectors": 6, "1 sector": 1, "1 Warp": 1, "6.25 %": 0.0625, "0,001": 0.001}
+    | {"1,024": "can be 1024 or 1.024. Type", "12,500 sectors": "can be 12500 or 12.5. Type"}
+    | dict.fromkeys(("3 cats", "3 ms", "2 %%", "5 - 6"), "is not clear. Expected: a number.")
+    | dict.fromkeys(("", "many", "nan", "inf", "1 2", "1e999", "1/0", ".", "1,2,3"), "no num")
+    | dict.fromkeys(("12 34", "1.2.3", "1,02,400", "-", "1e", "0x10"), ("no num", "not clear")),
+    ("%", "How much?"): {"12 %": 12, "12%": 12, "12 percent": 12, "12,5 %": 12.5, "12": 12}
+    | {"1/8 %": 0.125, "7/8": "can be 0.875 % or 87.5 %", "2x": "not clear", "3 ms": "not clear"},
+    ("", SHARE): {"88 %": 88, "88": 88, "7/8": "can be 0.875 % or 87.5 %"},
+    ("us", "How long?"): {"3.4 µs": 3.4, "3.4 μs": 3.4, "3,4us": 3.4, "0.2 ms": 200, "200 ns": 0.2}
+    | {"3.4 microseconds": 3.4, "5 %": "Expected: a number in us", "2 GB": "not clear"},
+    ("times", "How often?"): {"2.4x": 2.4, "2.4 times": 2.4, "2,4": 2.4},
+}
+
+
+@pytest.fixture
+def script(browser):
+    """Return a page with the script of predictions."""
+    page = browser.new_page()
+    page.add_script_tag(content=assets.script("asking"))
+    yield page
+    page.close()
 
 
 @pytest.fixture
@@ -68,18 +90,30 @@ def opened(browser, tmp_path):
         page.close()
 
 
-def test_how_good_a_prediction_was(browser):
-    page = browser.new_page()
-    page.add_script_tag(content=assets.script("asking"))
-    verdicts = page.evaluate(JUDGE, [[data, entered] for data, entered, _ in JUDGED])
+def test_how_good_a_prediction_was(script):
+    said = "(cases) => cases.map((case_) => accelvizPage.verdict(...case_))"
+    verdicts = script.evaluate(said, [[data, entered] for data, entered, _ in JUDGED])
     assert verdicts == [verdict for *_, verdict in JUDGED]
-    page.close()
+
+
+def test_numbers_are_read_as_people_type_them(script):
+    cases = [(text, *asked) for asked, texts in TYPED.items() for text in texts]
+    assert len(cases) > 90
+    parsed = script.evaluate("(all) => all.map((each) => accelvizPage.parseNumber(...each))", cases)
+    for (text, *asked), number in zip(cases, parsed, strict=True):
+        expected = TYPED[tuple(asked)][text]
+        if isinstance(expected, int | float):
+            assert number == pytest.approx(expected, rel=1e-12), (text, number)
+        else:
+            wanted = (expected,) if isinstance(expected, str) else expected
+            assert isinstance(number, str), (text, number)
+            assert any(words in number for words in wanted), (text, number)
 
 
 def test_predictions_take_keys_and_hide_the_answer_until_then(opened):
     page = opened(
         predict("How many?", 1234, because="So it is."),
-        predict("Which?", "this", choices=["that", "this"]),
+        predict("Which?", "this", choices=["that", "this"], because="Look."),
         predict("Sort.", ["a", "b", "c"], choices=["b", "c", "a"]),
         predict("Draw.", [3, 0, 5], draw="warp", unit="nonzeros"),
     )
@@ -87,9 +121,11 @@ def test_predictions_take_keys_and_hide_the_answer_until_then(opened):
     for hidden in ("1,234", "1234", "So it is."):
         assert hidden not in "".join(boxes.evaluate_all("all => all.map((b) => b.innerHTML)"))
     boxes.nth(0).locator("input").focus()
-    page.keyboard.type("many")
-    press("Enter")
-    assert "Expected: a number" in boxes.nth(0).inner_text()
+    for text, reply in (("many", "Expected: a number"), ("1,234", "1234 or 1.234. Type one")):
+        press("Control+a")
+        page.keyboard.type(text)
+        press("Enter")
+        assert reply in boxes.nth(0).inner_text()
     press("Control+a")
     page.keyboard.type("617")
     press("Tab")  # to the button
@@ -98,9 +134,10 @@ def test_predictions_take_keys_and_hide_the_answer_until_then(opened):
     assert "So it is." in boxes.nth(0).inner_text()
     press("Tab")  # continues from the answer
     assert page.evaluate("document.activeElement.dataset.control") == "choice 0"
-    press("Tab")
+    boxes.nth(1).get_by_text("that").focus()
     press("Enter")
-    assert "Right." in boxes.nth(1).inner_text()
+    chosen = " ".join(boxes.nth(1).inner_text().split())
+    assert "You chose 'that'. The answer is 'this', because: Look." in chosen
     buttons = boxes.nth(2).locator("button")
     for i in (2, 2, 2):  # the second click removes the choice
         buttons.nth(i).click()

@@ -4,10 +4,11 @@ import "./panel.css";
 import "./asking.css";
 
 import { unpackText } from "./pack";
-import { verdict, prediction, type PredictionData, parseNumber } from "./prediction";
+import { verdict, prediction, type PredictionData } from "./prediction";
 import { question, type QuestionData } from "./question";
 import { followTheme } from "./theme";
 import { stages, type StagesData } from "./stages";
+import { parseNumber } from "./typed";
 
 export { parseNumber, verdict };
 

@@ -6,14 +6,15 @@ import type { Answers } from "./asking";
 import { bars, type BarsData } from "./bars";
 import { button, html, render } from "./controls";
 import { number } from "./numbers";
-
-const NO_NUMBER = "That is no number. Expected: a number, such as 12 or 0.5.";
+import { parseNumber } from "./typed";
 
 type Answer = number | string | string[] | number[];
 
 export interface PredictionData extends Omit<BarsData, "answer"> {
   form: "number" | "choice" | "order" | "drawn"; question: string; choices: string[];
-  within: number; answer: Answer; because: string;
+  within: number; answer: Answer;
+  /** HTML of the explanation, and of the pictures before it. */
+  because: string; pictures: string;
 }
 
 /** A number with three significant digits; whole if it is an integer or at least 1000. */
@@ -23,14 +24,6 @@ const threeDigits = (value: number) => Number.isInteger(value) || Math.abs(value
 function answerText({ unit }: PredictionData, value: Answer) {
   if (Array.isArray(value)) return value.map((choice, i) => `${i + 1}. ${choice}`).join(", ");
   return typeof value === "string" ? value : `${threeDigits(value)} ${unit}`.trimEnd();
-}
-
-/** Parse a typed number, with or without its unit; NaN if it is none. */
-export function parseNumber(text: string, unit: string) {
-  let bare = text.replaceAll(",", "").trim();
-  if (unit && bare.endsWith(unit)) bare = bare.slice(0, -unit.length);
-  bare = bare.replace(/%\s*$/, "").trim();
-  return bare && Number.isFinite(Number(bare)) ? Number(bare) : NaN;
 }
 
 export function verdict(data: PredictionData, predicted: Answer) {
@@ -49,7 +42,6 @@ export function verdict(data: PredictionData, predicted: Answer) {
     return agreeing === truth.length ? "Right." : `${agreeing} of ${truth.length} places agree.`;
   }
   if (answerText(data, predicted) === answerText(data, answer)) return "Right.";
-  if (form === "choice") return "Not so.";
   const [entered, truth] = [predicted, answer] as number[];
   if (entered * truth <= 0) return `Off by ${answerText(data, Math.abs(entered - truth))}.`;
   const factor = Math.max(entered / truth, truth / entered);
@@ -75,9 +67,9 @@ export function prediction(panel: HTMLElement, data: PredictionData, answers: An
   }
 
   function submitNumber() {
-    const value = parseNumber(panel.querySelector("input")!.value, unit);
-    if (!Number.isNaN(value)) return lock(value);
-    errorMessage = NO_NUMBER;
+    const value = parseNumber(panel.querySelector("input")!.value, unit, data.question);
+    if (typeof value === "number") return lock(value);
+    errorMessage = value;
     show();
   }
 
@@ -107,15 +99,28 @@ export function prediction(panel: HTMLElement, data: PredictionData, answers: An
         lockButton(() => lock(heights))}`;
   }
 
+  /** The learner's answer beside the right one; a choice goes on with the explanation. */
+  function comparison(answered: Answer) {
+    if (form === "drawn")
+      return html`<p>${verdict(data, answered)}</p><div class="av-drawing"></div>`;
+    const [yours, right] = [answered, data.answer].map((value) => answerText(data, value));
+    if (form !== "choice") return html`<p>You said <b>${yours}</b>. It is <b>${right}</b>. ${
+      verdict(data, answered)}</p>`;
+    const because = data.because && html`, because:`;
+    return html`<p>You chose <b>'${yours}'</b>${yours === right ? html`, which is right${because}`
+      : html`. The answer is <b>'${right}'</b>${because}`}${data.because ? "" : "."}</p>`;
+  }
+
+  function explanation() {
+    const { because, pictures } = data, parts = [pictures, because];
+    return html`<div>${unsafeHTML((form === "choice" ? parts.reverse() : parts).join(""))}</div>`;
+  }
+
   function show() {
-    const judgement = answer !== null && verdict(data, answer);
-    const comparison = answer === null ? "" : form === "drawn" ? html`<p>${judgement}</p>
-      <div class="av-drawing"></div>` : html`<p>You said <b>${answerText(data, answer)}</b>. It is
-      <b>${answerText(data, data.answer)}</b>. ${judgement}</p>`;
     render(html`<p><b>Prediction.</b> ${unsafeHTML(data.question)}</p><div class="av-asking ${
       choices.length ? "av-choices" : ""}">${answer === null ? inputForm() : ""}</div><div
-      class="av-shown" tabindex="-1" role="status">${comparison}${
-        answer === null ? "" : html`<div>${unsafeHTML(data.because)}</div>`}</div>`, panel);
+      class="av-shown" tabindex="-1" role="status">${
+  answer === null ? "" : html`${comparison(answer)}${explanation()}`}</div>`, panel);
     const drawing = panel.querySelector<HTMLElement>(".av-drawing:not(.av-bars)");
     if (drawing) bars(drawing, data as BarsData, (answer ?? heights) as number[],
       answer === null ? (index, value) => (heights[index] = value) : null);
