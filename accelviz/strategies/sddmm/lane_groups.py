@@ -105,12 +105,18 @@ class LaneGroupSettings(Settings):
         Raises
         ------
         PartitionError
-            If `at_once` exceeds `group_products`, or that exceeds `lanes`.
+            If `at_once` exceeds `group_products`, that exceeds `lanes`, or `column_tile` is so
+            small that there are more than 1024 launches.
         """
         n_cols, heads = widths["n_cols"], widths["heads"]
+        least_tile = -(-n_cols // MOST_LAUNCHES)
+        if self.column_tile is not None and self.column_tile < least_tile:
+            problem = f"got {self.column_tile} for {n_cols:,} columns"
+            expected = f"{least_tile:,} or more, for at most {MOST_LAUNCHES:,} launches"
+            raise PartitionError("column_tile", problem, expected)
         shape, products = (graph.n_rows * heads, graph.shape[1] * heads), graph.nnz * heads
         tile = self.column_tile or choose_launch_columns(n_cols, shape, products, local) or n_cols
-        tile = max(tile, -(-n_cols // MOST_LAUNCHES))
+        tile = max(tile, least_tile)
         head = self.filled(column_tile=tile).cover(widths)
         lanes, at_once, group_products = head.lanes, self.at_once, self.group_products
         long_products = max(LONG_PRODUCTS, LONG_DEGREE * graph.n_rows)
