@@ -20,18 +20,31 @@ each_device = pytest.mark.parametrize("device", ["cpu", EMULATOR])
 
 
 @each_device
+@pytest.mark.parametrize("strategy", ["lane_groups", "row_warp", "by_source"])
 @pytest.mark.parametrize("reduction", ["max", "min"])
-def test_neighbors_that_are_equal_share_the_gradient(reduction, device):
+def test_neighbors_that_are_equal_share_the_gradient(reduction, strategy, device):
     # Row 0 has three neighbors, two of which are equal in column 0; row 1 has none; row 2 one.
     graph = accelviz.load_graph(sparse.csr_array([[1, 1, 1, 0], [0] * 4, [0, 0, 0, -5.0]]))
     sign = 1 if reduction == "max" else -1
     X = sign * np.array([[2.0, 1], [2, 5], [1, 5], [4, 4]], np.float32)
     outputs = run_operation(f"spmm_{reduction}", graph, {"X": X}, device=device)
     np.testing.assert_array_equal(outputs["Y"], sign * np.array([[2, 5], [0, 0], [4, 4]]))
-    np.testing.assert_array_equal(outputs["share"], [[0.5, 0.5], [0, 0], [1, 1]])
-    operands = {"X": X, "Y": outputs["Y"], "dY": 8 * outputs["share"]}
-    dX = run_operation("spmm_extremum_gradient", graph, operands, device=device)["dX"]
-    np.testing.assert_array_equal(dX, [[4, 0], [4, 4], [0, 4], [8, 8]])
+    np.testing.assert_array_equal(outputs["source"], [[~2, ~2], [-1, -1], [3, 3]])
+    np.testing.assert_array_equal(extrema.shares(outputs["source"]), [[0.5] * 2, [0, 0], [1, 1]])
+    shared = [[4, 0], [4, 4], [0, 4], [8, 8]]
+    np.testing.assert_array_equal(gradient_of(graph, X, outputs, device, strategy), shared)
+    of_first = run_operation(f"spmm_{reduction}", graph, {"X": X, "first": 1}, device=device)
+    np.testing.assert_array_equal(of_first["Y"], outputs["Y"])
+    np.testing.assert_array_equal(of_first["source"], [[0, 1], [-1, -1], [3, 3]])
+    dX = gradient_of(graph, X, of_first, device, strategy)
+    np.testing.assert_array_equal(dX, [[8, 0], [0, 8], [0, 0], [8, 8]])
+
+
+def gradient_of(graph, X, outputs, device, strategy):
+    """Return the gradient of X for dY of eights."""
+    operands = {"X": X, **outputs, "dY": np.full(outputs["Y"].shape, 8, np.float32)}
+    run_gradient = partial(run_operation, "spmm_extremum_gradient", graph, operands)
+    return run_gradient(strategy=strategy, device=device)["dX"]
 
 
 @each_device
@@ -39,7 +52,11 @@ def test_a_nan_is_passed_on(device):
     graph = accelviz.load_graph(sparse.csr_array(np.ones((2, 3))))
     for order in ([np.nan, 1, 2], [1, np.nan, 2], [1, 2, np.nan]):
         X = np.array(order, np.float32)[:, None]
-        assert np.isnan(run_operation("spmm_max", graph, {"X": X}, device=device)["Y"]).all()
+        outputs = run_operation("spmm_max", graph, {"X": X}, device=device)
+        assert np.isnan(outputs["Y"]).all()
+        np.testing.assert_array_equal(outputs["source"], ~1)
+        for strategy in ("lane_groups", "by_source"):
+            np.testing.assert_array_equal(gradient_of(graph, X, outputs, device, strategy), 0)
 
 
 def test_a_reduction_is_a_line_of_a_table_and_a_functor():
@@ -78,10 +95,12 @@ def test_columns_are_processed_in_tiles(strategy, n_cols):
             run_operation(f"spmm_{reduction}", graph, {"X": X}, strategy=strategy, device=device)
             for device in ("emulator", "cpu")
         ]
-        for name in ("Y", "share"):
+        for name in ("Y", "source"):
             np.testing.assert_array_equal(results[0][name], results[1][name])
-        Y, share = results[0]["Y"], results[0]["share"]
-        operands = {"X": X, "Y": Y, "dY": rng.standard_normal(Y.shape, np.float32) * share}
+        dY = rng.standard_normal(results[0]["Y"].shape, np.float32)
+        operands = {"X": X, **results[0], "dY": dY}
         run_gradient = partial(run_operation, "spmm_extremum_gradient", graph, operands)
-        dX = run_gradient(strategy=strategy, device="emulator")["dX"]
-        np.testing.assert_allclose(dX, run_gradient(device="cpu")["dX"], rtol=1e-5, atol=1e-6)
+        expected = run_gradient(device="cpu")["dX"]
+        for walk in {strategy, "by_source"} if reduction == "max" else {strategy}:
+            dX = run_gradient(strategy=walk, device="emulator")["dX"]
+            np.testing.assert_allclose(dX, expected, rtol=1e-5, atol=1e-6)

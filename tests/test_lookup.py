@@ -96,7 +96,7 @@ def check_rows(plan, rows=None, at_most=None):
     if at_most:
         looked += sorted(expected, key=lambda row: len(expected[row][1]))[-3:]
     pattern, nonzeros = plan.pattern, np.arange(plan.pattern.nnz)
-    if plan.operation.by_sender:
+    if plan.strategy.by_sender:
         turned = Graph(
             *(pattern.row_pointers, pattern.column_indices, plan.provenance.values, pattern.shape)
         ).transposed()

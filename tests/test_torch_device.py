@@ -271,7 +271,7 @@ def test_sizes_without_rows_columns_or_items(on):
 def test_extrema_share_the_gradient(on, largest):
     edge_index, x = graph(on), features(on, 50, 6).round()
     x[:, 3:] = x[:, 3:].clamp(0, 1) * (1 if largest else -1)  # with extrema of 0
-    y, share = device.extremum(edge_index, x, 50, 50, 0, largest)
+    y, source = device.extremum(edge_index, x, 50, 50, 0, largest)
     x.requires_grad_()
     index = edge_index[1][:, None].expand(-1, 6)
     reduction = "amax" if largest else "amin"
@@ -281,7 +281,7 @@ def test_extrema_share_the_gradient(on, largest):
     dy = features(on, 50, 6, seed=4)
     (expected_dx,) = torch.autograd.grad(expected, x, dy)
     assert torch.equal(y, expected)
-    dx = device.extremum_gradient(edge_index, x.detach(), y, dy * share, 50, 50, 0)
+    dx = device.extremum_gradient(edge_index, x.detach(), y, dy, source, 50, 50, 0)
     assert torch.allclose(dx, expected_dx, atol=1e-5)
 
 

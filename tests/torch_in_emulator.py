@@ -14,7 +14,7 @@ from accelviz.torch import blocks, device, edge_sums, operators
 TYPES = {
     np.uint32: "header item_numbers items order arrivals degrees row_pointers sorted_rows "
     "spare_item_rows spare_sorted spare_degrees digit_counts begins random",
-    np.int32: "output_rows columns metadata sorted_items spare_items spare_rows",
+    np.int32: "output_rows columns metadata sorted_items spare_items spare_rows source",
     np.uint64: "bad_node nodes",
     np.uint8: "codes",
 }
@@ -73,7 +73,7 @@ class EmulatedKernel:
     def launch(self, grid_x, grid_y, words):
         arguments = {}
         for name, word in zip(self.spec.arguments, words, strict=True):
-            if name in ("slope", "rate"):
+            if name in ("slope", "rate", "first"):
                 arguments[name] = np.uint32(word).view(np.float32)
             elif name in NUMBERS:
                 arguments[name] = int(word)

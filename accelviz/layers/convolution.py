@@ -211,17 +211,17 @@ class SAGE(Propagating):
 
     def linear(self, context: Context) -> Any:
         """Return the sum of the products with W and Wr; see `Layer`."""
-        matrix, X, share = context.matrix, context.X, None
+        matrix, X, source = context.matrix, context.X, None
         weights = [context.parameters["W"], context.parameters["Wr"]]
         if self.aggregate == "max":
             dense_X = X.dense() if isinstance(X, Matrix) else X
-            neighbors, share = matrix.run("spmm_max", X=dense_X).values()
+            neighbors, source = matrix.run("spmm_max", X=dense_X).values()
         elif self.matrix_first(X, matrix.is_fixed(X)):
             dense_X, neighbors = X, matrix.times(X)
         else:
             XW, XWr = times_both(X, weights)
             return context.epilogue.apply(matrix.times(XW), XWr)
-        context.saved_for_backward = dense_X, neighbors, share
+        context.saved_for_backward = dense_X, neighbors, source
         return affine([neighbors, X], weights, context.epilogue)
 
     def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
@@ -235,14 +235,14 @@ class SAGE(Propagating):
             if self.needs_input_gradient:
                 dX = input_gradient(product_gradients, weights, activation)
         else:
-            dense_X, neighbors, share = context.saved_for_backward
+            dense_X, neighbors, source = context.saved_for_backward
             (dW, dWr), db = weight_gradients([neighbors, X], [dZ])
             if self.needs_input_gradient:
                 d_neighbors, dX = (input_gradient([dZ], [W]) for W in weights)
-                if share is None:
+                if source is None:
                     dX += matrix.transposed_times(d_neighbors)
                 else:
-                    operands = {"X": dense_X, "Y": neighbors, "dY": d_neighbors * share}
+                    operands = {"X": dense_X, "Y": neighbors, "dY": d_neighbors, "source": source}
                     dX += matrix.run("spmm_extremum_gradient", **operands)["dX"]
                 dX = dX if activation is None else activation.apply(dX)
         return {"W": dW, "Wr": dWr, "b": db}, dX

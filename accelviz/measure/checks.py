@@ -34,7 +34,10 @@ def random_inputs(
         if operand.dtype == np.float32:
             inputs[operand.name] = rng.standard_normal(shape, dtype=np.float32)
         else:
-            inputs[operand.name] = rng.integers(0, 1 << 32, shape, operand.dtype)
+            ends = np.iinfo(operand.dtype)
+            inputs[operand.name] = rng.integers(
+                ends.min, ends.max, shape, operand.dtype, endpoint=True
+            )
     if operation.completed is not None:
         inputs |= operation.completed(pattern, inputs)
     return [*inputs.values()]

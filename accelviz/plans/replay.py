@@ -72,6 +72,7 @@ def rowwise(
     plan: Plan,
     function: Callable[..., None],
     operands: Callable[[Arrays, Arrays], tuple[tuple[Any, ...], int]],
+    threads: int | None = None,
 ) -> Callable[[Arrays, Arrays], None]:
     """Return a replay that runs a compiled function on ranges of rows, on all cores.
 
@@ -83,12 +84,14 @@ def rowwise(
         `Records.walk`, without the GIL.
     operands : callable
         `operands(inputs, outputs)` returns (arrays, number of products per nonzero).
+    threads : int, optional
+        1 if rows write to the same elements; by default as many as pay.
     """
     records = Records.by_row(plan)
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
         arrays, products = operands(inputs, outputs)
-        in_pieces(lambda *rows: function(*rows, records.walk, *arrays), records, products)
+        in_pieces(lambda *rows: function(*rows, records.walk, *arrays), records, products, threads)
 
     return run
 

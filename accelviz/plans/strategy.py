@@ -111,6 +111,11 @@ class Strategy(ABC):
         return None
 
     @property
+    def by_sender(self) -> bool:
+        """Whether it walks the transposed matrix (first): as its operation says, by default."""
+        return self.operation.by_sender
+
+    @property
     def parameters(self) -> Mapping[str, Setting]:
         """The declarations of its settings, by name."""
         return self.Settings.declared
@@ -208,4 +213,4 @@ class Strategy(ABC):
         """Return the degrees that closed forms take: of rows, or of columns if `by_sender`."""
         if isinstance(graph, RowDegrees):
             return graph
-        return RowDegrees.of(graph.transposed().graph if self.operation.by_sender else graph)
+        return RowDegrees.of(graph.transposed().graph if self.by_sender else graph)

@@ -73,11 +73,16 @@ def edge_dots(pattern: Pattern, U: Any, V: Any) -> tuple[Any, Any]:
 
 
 def replay_rows(
-    function: Callable[..., None], names: tuple[str, ...], plan: Plan, *first: Any
+    function: Callable[..., None],
+    names: tuple[str, ...],
+    plan: Plan,
+    *first: Any,
+    threads: int | None = None,
 ) -> Callable[[Arrays, Arrays], None]:
     """Return a replay that calls `function(first_row, last_row, walk, *first, *operands)`.
 
-    `names` are the operands' names; outputs that the plan zeroes are set to 0 first. See `rowwise`.
+    `names` are the operands' names; outputs that the plan zeroes are set to 0 first. See `rowwise`
+    for `threads`.
     """
     zero_outputs = plan.zero_outputs
 
@@ -87,4 +92,4 @@ def replay_rows(
         arrays = [{**inputs, **outputs}[name] for name in names]
         return (*first, *arrays), max(math.prod(array.shape[1:]) for array in arrays)
 
-    return rowwise(plan, function, operands)
+    return rowwise(plan, function, operands, threads)

@@ -68,6 +68,7 @@ REGISTRY: tuple[Strategy, ...] = (
         )
         for strategy in (walks.RowWarp, attention_groups.LaneGroups)
     ),
+    attention_groups.BySource(SPMM_EXTREMUM_GRADIENT),
     attention_fusegnn.FuseGnn(GAT, fusegnn.FuseGnnGas()),
     attention_fusegnn.FuseGnn(GAT, fusegnn.FuseGnnGar()),
     attention_fusegnn.FuseGnn(GAT_GRADIENT, fusegnn.FuseGnnGasGradient()),

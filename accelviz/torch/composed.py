@@ -79,26 +79,39 @@ def spmm_weight_gradient(
 def extremum(
     edge_index: Any, x: Any, sources: int, targets: int, loops: int, largest: bool
 ) -> tuple[Any, Any]:
-    """Return the extrema, 0 without items, and the share of each item that has the extremum."""
+    """Return the extrema, 0 without items, and their sources as of `spmm.extrema.extremum`.
+
+    PyTorch's gradient counts an initial 0 among the equal extrema, and so does PyG's.
+    """
     source, target, counts = items(edge_index, sources, targets, loops)
     source, target = source[counts], target[counts]
     y = x.new_zeros((targets, x.size(1)))
     index = target[:, None].expand(-1, x.size(1))
     reduction = "amax" if largest else "amin"
     y = y.scatter_reduce(0, index, x[source], reduction, include_self=False)
-    equal = (x[source] == y[target]).to(x.dtype)
-    # PyTorch's gradient counts the initial 0 among the equal extrema, and so does PyG's.
-    share = (y == 0).to(x.dtype).index_add(0, target, equal)
-    return y, share.reciprocal().masked_fill(share == 0, 0)
+    equal = x[source] == y[target]
+    number = torch.zeros_like(y, dtype=torch.int32).index_add(0, target, equal.int())
+    column = torch.where(equal, source[:, None], -1).int()
+    of = torch.full_like(number, -1).scatter_reduce(0, index, column, "amax")
+    number += (number > 0) & (y == 0)
+    return y, torch.where(y.isnan(), ~1, torch.where(number == 1, of, ~number))
 
 
 def extremum_gradient(
-    edge_index: Any, x: Any, y: Any, dy: Any, sources: int, targets: int, loops: int
+    edge_index: Any,
+    x: Any,
+    y: Any,
+    dy: Any,
+    source: Any,
+    sources: int,
+    targets: int,
+    loops: int,
 ) -> Any:
-    """Return the gradient of x for dY, already divided by the number of equal extrema."""
-    source, target, counts = items(edge_index, sources, targets, loops)
-    equal = (x[source] == y[target]) & counts[:, None]
-    return torch.zeros_like(x).index_add(0, source, dy[target] * equal)
+    """Return the gradient of x: equal parts of dY for equal extrema."""
+    column, target, counts = items(edge_index, sources, targets, loops)
+    equal = (x[column] == y[target]) & counts[:, None]
+    parts = dy / torch.where(source < -1, ~source, 1)
+    return torch.zeros_like(x).index_add(0, column, parts[target] * equal)
 
 
 def attention(

@@ -224,7 +224,7 @@ def _walks(
         operands = _operands(kernel.arguments)
         grid_x, grid_y, _ = call.launch.grid
         if "metadata" in kernel.arguments:
-            by_source = operation.by_sender and part is plan.parts[0]
+            by_source = strategy.by_sender and part is plan.parts[0]
             zeroed, unset = _words(part.buffers.zeroed_workspace), _words(part.buffers.workspace)
             part_words = zeroed, {region: unset[region] for region in _OF_PARTS}
             walks.append(_Walk(kernel, setting, by_source, 0, grid_y, 0, *part_words, operands))
@@ -473,27 +473,37 @@ def spmm_gradient(
 def extremum(
     edge_index: Any, x: Any, sources: int, targets: int, loops: int, largest: bool
 ) -> tuple[Any, Any]:
-    """Return the extrema, 0 without items, and the share of each item that has the extremum."""
+    """Compute `composed.extremum`."""
     _check_rows("x", x, sources)
-    y, share = (torch.empty((targets, x.size(1)), device=x.device) for _ in range(2))
+    y = torch.empty((targets, x.size(1)), device=x.device)
+    source = torch.empty_like(y, dtype=torch.int32)
     if not (y.numel() and edge_index.size(1) + loops):
-        return y.zero_().to(x.dtype), share.zero_().to(x.dtype)
-    tensors = {"X": _usable(x.float()), "Y": y, "share": share}
+        return y.zero_().to(x.dtype), source.fill_(-1)
+    tensors = {"X": _usable(x.float()), "Y": y, "source": source}
     name = "spmm_max" if largest else "spmm_min"
-    _run(name, edge_index, (sources, targets, loops), 1, x.size(1), tensors, {})
-    return y.to(x.dtype), share.to(x.dtype)
+    numbers = {"first": _bits(0)}
+    _run(name, edge_index, (sources, targets, loops), 1, x.size(1), tensors, numbers)
+    return y.to(x.dtype), source
 
 
 def extremum_gradient(
-    edge_index: Any, x: Any, y: Any, dy: Any, sources: int, targets: int, loops: int
+    edge_index: Any,
+    x: Any,
+    y: Any,
+    dy: Any,
+    source: Any,
+    sources: int,
+    targets: int,
+    loops: int,
 ) -> Any:
-    """Return the gradient of x for dY times `share`."""
+    """Compute `composed.extremum_gradient`."""
     dtype, dx = x.dtype, torch.empty(x.shape, device=x.device)
     if not (dx.numel() and dy.numel()):
         return dx.zero_().to(dtype)
     tensors = {"X": _usable(x.float()), "Y": _usable(y.float()), "dY": _usable(dy.float())}
+    tensors |= {"source": _usable(source), "dX": dx}
     size = sources, targets, loops
-    _run("spmm_extremum_gradient", edge_index, size, 1, x.size(1), tensors | {"dX": dx}, {})
+    _run("spmm_extremum_gradient", edge_index, size, 1, x.size(1), tensors, {})
     return dx.to(dtype)
 
 

@@ -153,24 +153,33 @@ def spmm_gradient(
 def extremum(
     edge_index: Any, x: Any, sources: int, targets: int, loops: int, largest: bool
 ) -> tuple[Any, Any]:
-    """Return the extrema, 0 without items, and the share of each item that has the extremum."""
+    """Compute `composed.extremum`."""
     edges, graph = adjacency(edge_index, sources, targets, loops)
-    X, constants = _array("x", x, sources, x.shape[-1]), np.array([1 if largest else -1, 1], "f4")
-    y, share = (torch.empty(targets, X.shape[1]) for _ in range(2))
-    operands = *constants, X, y.numpy(), share.numpy()
+    X = _array("x", x, sources, x.shape[-1])
+    constants = np.array([1 if largest else -1, 1, 0], "f4")  # sign, initial, first
+    y, source = (torch.empty(targets, X.shape[1], dtype=dtype) for dtype in (x.dtype, torch.int32))
+    operands = *constants, X, y.numpy(), source.numpy()
     _by_rows(graph.csr(edges, False), extrema.reduce_rows, X.shape[1], *operands)
-    return y, share
+    return y, source
 
 
 def extremum_gradient(
-    edge_index: Any, x: Any, y: Any, dy: Any, sources: int, targets: int, loops: int
+    edge_index: Any,
+    x: Any,
+    y: Any,
+    dy: Any,
+    source: Any,
+    sources: int,
+    targets: int,
+    loops: int,
 ) -> Any:
-    """Return the gradient of x for dY times `share`."""
+    """Compute `composed.extremum_gradient`."""
     edges, graph = adjacency(edge_index, sources, targets, loops)
     X, n_cols = _array("x", x, sources, x.shape[-1]), x.shape[-1]
     results = [_array(name, z, targets, n_cols) for name, z in (("y", y), ("dy", dy))]
     dx = torch.empty(X.shape)
-    _by_rows(graph.csr(edges, True), extrema.gradient_rows, n_cols, X, *results, dx.numpy())
+    operands = X, *results, source.contiguous().numpy(), dx.numpy()
+    _by_rows(graph.csr(edges, True), extrema.gradient_rows, n_cols, *operands)
     return dx
 
 

@@ -180,7 +180,8 @@ def spmm(
 
 
 def _extremum_fake(edge_index: Any, x: Any, sources: int, targets: int, *rest: Any) -> Any:
-    return x.new_empty((targets, x.size(1))), x.new_empty((targets, x.size(1)))
+    shape = targets, x.size(1)
+    return x.new_empty(shape), x.new_empty(shape, dtype=torch.int32)
 
 
 def _extremum_setup(ctx: Any, inputs: Any, output: Any) -> None:
@@ -191,17 +192,18 @@ def _extremum_setup(ctx: Any, inputs: Any, output: Any) -> None:
 
 
 def _extremum_backward(ctx: Any, dy: Any, _: Any) -> Any:
-    edge_index, x, y, share = ctx.saved_tensors
+    edge_index, x, y, source = ctx.saved_tensors
     dx = None
-    if dy is not None and torch.is_grad_enabled():
-        dx = composed.extremum_gradient(edge_index, x, y, dy * share, *ctx.numbers[:3])
-    elif dy is not None:
-        dx = _extremum_gradient(edge_index, x, y, dy * share, *ctx.numbers[:3])
+    if dy is not None:
+        differentiable = torch.is_grad_enabled()
+        gradient = composed.extremum_gradient if differentiable else _extremum_gradient
+        dx = gradient(edge_index, x, y, dy, source, *ctx.numbers[:3])
     return None, dx, *(None,) * len(ctx.numbers)
 
 
 _extremum_gradient = _Operator(
-    f"extremum_gradient(Tensor edge_index, Tensor x, Tensor y, Tensor dy, {_SIZE}) -> Tensor",
+    "extremum_gradient(Tensor edge_index, Tensor x, Tensor y, Tensor dy, Tensor source, "
+    f"{_SIZE}) -> Tensor",
     lambda edge_index, x, *_: torch.empty_like(x),
 )
 _extremum = _Operator(

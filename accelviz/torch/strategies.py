@@ -88,8 +88,10 @@ def _run(name: str, strategy: Strategy, graph: Graph, **operands: Any) -> list[A
     }
     first = next(iter(tensors.values()))
     plan = plan_of(graph, strategy, operation.widths_of(tensors))
-    shapes = {output.name: output.shape(plan.sizes) for output in operation.outputs}
-    outputs = {key: torch.empty(shape, device=first.device) for key, shape in shapes.items()}
+    outputs = {}
+    for output in operation.outputs:
+        shape, dtype = output.shape(plan.sizes), getattr(torch, output.dtype.name)
+        outputs[output.name] = torch.empty(shape, dtype=dtype, device=first.device)
     with device_of(first) as device:
         arrays = {key: as_array(tensor, device) for key, tensor in tensors.items()}
         if "random" in arrays:
@@ -122,18 +124,19 @@ class _Product(torch.autograd.Function):
 class _Extremum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, chosen: Any, matrix: _Matrix, name: str, x: Any) -> Any:
-        y, share = _run(name, chosen[name], matrix.graph, X=x)
+        y, source = _run(name, chosen[name], matrix.graph, X=x)
         ctx.chosen, ctx.matrix = chosen, matrix
         # PyTorch's gradient counts the initial 0 among the equal extrema, and so does PyG's.
-        ctx.save_for_backward(x, y, torch.where(y == 0, share / (1 + share), share))
+        one_more = torch.where(source < -1, source - 1, ~2)
+        ctx.save_for_backward(x, y, torch.where((y == 0) & (source != -1), one_more, source))
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dy: Any) -> Any:
-        x, y, share = ctx.saved_tensors
-        name = "spmm_extremum_gradient"
-        dx = _run(name, ctx.chosen[name], ctx.matrix.graph, X=x, Y=y, dY=dy * share)[0]
+        x, y, source = ctx.saved_tensors
+        name, operands = "spmm_extremum_gradient", {"X": x, "Y": y, "dY": dy, "source": source}
+        dx = _run(name, ctx.chosen[name], ctx.matrix.graph, **operands)[0]
         return None, None, None, dx
 
 

@@ -72,8 +72,18 @@ class Explorer:
             expected = "a strategy, its name, or a list of them"
             raise ArgumentError("strategies", f"got {strategies!r}", expected)
         self.operation = operation_of(strategies, operation)
-        registered = [strategy for strategy in REGISTRY if strategy.operation == self.operation]
+        registered = [
+            strategy
+            for strategy in REGISTRY
+            if strategy.operation == self.operation
+            and strategy.by_sender == self.operation.by_sender
+        ]
         requested = [find_strategy(strategy, self.operation) for strategy in strategies]
+        for strategy in requested:
+            if strategy.by_sender != self.operation.by_sender:
+                problem = f"{strategy.name!r} walks the matrix, not its transpose"
+                expected = "a strategy whose rows are the page's"
+                raise ArgumentError("strategies", problem, expected)
         self.strategies: dict[str, Strategy] = {}
         for strategy in [*requested, *registered]:
             self.strategies.setdefault(strategy.name, strategy)

@@ -142,8 +142,10 @@ def our_plans(graph: Graph, operation: str, heads: int, n_cols: int) -> list[Pla
     if operation in ("gat", "gatv2"):
         names.append(f"{operation}_gradient")
     elif operation == "max":
-        names = ["spmm_max", "spmm_extremum_gradient"]
+        names = ["spmm_max", "spmm_extremum_gradient", "spmm_extremum_gradient"]
     requests: list[tuple[str, dict[str, Any]]] = [("lane_groups", {}) for _ in names]
+    if operation == "max":
+        requests[2] = "by_source", {}
     if operation in ("spmm", "sddmm"):
         requests = [choose_strategy(graph, n_cols, operation)]
     if operation == "spmm":
@@ -209,16 +211,15 @@ def ours_attention(_: Any, problem: Problem) -> Iterator[Variant]:
 
 
 def ours_max(_: Any, problem: Problem) -> Iterator[Variant]:
-    """Yield our maximum; its gradient includes the shares of equal maxima."""
-    (forward, outputs), (backward, gradients) = planned(problem)
+    """Yield our maximum, and that with both strategies of its gradient."""
+    (forward, outputs), *backwards = planned(problem)
     run = launch_of(forward, problem.inputs, outputs)
     yield Variant("lane_groups", run, {"Y": outputs["Y"]})
-    dY, shared = problem.inputs["dY"], cupy.empty_like(problem.inputs["dY"])
-    share = functools.partial(cupy.multiply, dY, outputs["share"], out=shared)
-    operands = {**problem.inputs, "Y": outputs["Y"], "dY": shared}
-    gradient = launch_of(backward, operands, gradients)
-    results = {"Y": outputs["Y"], "dX": gradients["dX"]}
-    yield Variant("lane_groups", after(run, share, gradient), results, BOTH)
+    names = "lane_groups", "by_source"
+    for name, (backward, gradients) in zip(names, backwards, strict=True):
+        gradient = launch_of(backward, {**problem.inputs, **outputs}, gradients)
+        results = {"Y": outputs["Y"], "dX": gradients["dX"]}
+        yield Variant(name, after(run, gradient), results, BOTH)
 
 
 # RoDe.

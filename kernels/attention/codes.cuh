@@ -47,3 +47,9 @@ DEVICE_INLINE bool has_equal_code(Code a, Code b) {
     const unsigned differences = unsigned(a) ^ unsigned(b);
     return ((differences - ONES) & ~differences & ONES << 7) != 0;
 }
+
+// The lane's vector v of the sources of row i (extrema.cuh), whose bits it holds.
+DEVICE_INLINE Vector load_sources(const int *__restrict__ source, const Position &position, int i,
+                                  int v) {
+    return __ldg(position.vector(reinterpret_cast<const float *>(source), i, v));
+}

@@ -29,9 +29,18 @@ struct Least {
     }
 };
 
-// Y[i], the extremum of X[j] over the nonzeros (i, j), and share[i], one over the number of
-// nonzeros that have it. Both are 0 for an empty row. The state holds the extremum and that number,
-// which stays 0 if the extremum is NaN.
+// Sources of an extremum: the column of the only nonzero that has it, else ~k for k equal nonzeros,
+// so that -1 is none. Numbers of Columns hold their bits.
+DEVICE_INLINE int n_equal(int source) {
+    return source < 0 ? ~source : 1;
+}
+DEVICE_INLINE int joined(int source, int other) {
+    if (source == -1) return other;
+    return other == -1 ? source : ~(n_equal(source) + n_equal(other));
+}
+
+// Y[i], the extremum of X[j] over the nonzeros (i, j), and its source. With `first`, the source is
+// the first of equal nonzeros. If the extremum is NaN, the source is ~1: no X is equal to it.
 template <class Reduction>
 struct Extremum : Sums, NoTotals {
     static constexpr int OUTPUTS = 2;
@@ -40,7 +49,9 @@ struct Extremum : Sums, NoTotals {
         Columns x;
     };
     Input X;
-    Output Y, share;
+    float first;
+    Output Y;
+    int *__restrict__ source;
     Dropout dropout;  // of rate 0
 
     DEVICE_INLINE Row row(const Position &, int) const {
@@ -52,51 +63,68 @@ struct Extremum : Sums, NoTotals {
     static DEVICE_INLINE void initialize(State<2> &state) {
         state = {};
 #pragma unroll
-        for (int c = 0; c < WIDTH; ++c) state.sums[0].x[c] = Reduction::neutral();
+        for (int c = 0; c < WIDTH; ++c) {
+            state.sums[0].x[c] = Reduction::neutral();
+            state.sums[1].x[c] = __int_as_float(-1);
+        }
+    }
+    // Returns the source of equal extrema, of which `source` comes first.
+    DEVICE_INLINE int merged(int source, int other) const {
+        return first != 0.0f && source >= 0 ? source : joined(source, other);
     }
     // Finds the extremum of all nonzeros first: then each costs one comparison to count.
     template <int N>
     DEVICE_INLINE void accumulate(State<2> &state, const Row &, const Item (&items)[N],
                                   const int (&columns)[N], float (&)[N], const Position &) {
-        float weights[N];  // absent items are equal to an extremum of infinity
-#pragma unroll
-        for (int n = 0; n < N; ++n) weights[n] = columns[n] >= 0 ? 1.0f : 0.0f;
 #pragma unroll
         for (int c = 0; c < WIDTH; ++c) {
-            float &best = state.sums[0].x[c], &number = state.sums[1].x[c];
+            float &best = state.sums[0].x[c], &bits = state.sums[1].x[c];
             const float before = best;
 #pragma unroll
             for (int n = 0; n < N; ++n) Reduction::replace(best, items[n].x.x[c]);
-            number = before == best ? number : 0.0f;
+            int number = 0, column = -1;
 #pragma unroll
-            for (int n = 0; n < N; ++n) {
-                if (items[n].x.x[c] == best) number += weights[n];
+            for (int n = N - 1; n >= 0; --n) {
+                if (items[n].x.x[c] == best && columns[n] >= 0) {
+                    ++number;
+                    column = columns[n];
+                }
             }
+            const int of_batch = number > 1 && first == 0.0f ? ~number : column;
+            bits =
+                __int_as_float(before == best ? merged(__float_as_int(bits), of_batch) : of_batch);
         }
     }
-    static DEVICE_INLINE void merge_sums(State<2> &state, const State<2> &part, float) {
+    DEVICE_INLINE void merge_sums(State<2> &state, const State<2> &part, float) const {
 #pragma unroll
         for (int c = 0; c < WIDTH; ++c) {
             const float before = state.sums[0].x[c], x = part.sums[0].x[c];
-            float &best = state.sums[0].x[c], &number = state.sums[1].x[c];
+            float &best = state.sums[0].x[c], &bits = state.sums[1].x[c];
             Reduction::replace(best, x);
-            number = (before == best ? number : 0.0f) + (x == best ? part.sums[1].x[c] : 0.0f);
+            const int source = before == best ? __float_as_int(bits) : -1;
+            const int other = x == best ? __float_as_int(part.sums[1].x[c]) : -1;
+            bits = __int_as_float(merged(source, other));
         }
     }
-    static DEVICE_INLINE void finish(State<2> &state) {
+    DEVICE_INLINE void finish(State<2> &state) const {
 #pragma unroll
         for (int c = 0; c < WIDTH; ++c) {
-            float &best = state.sums[0].x[c], &number = state.sums[1].x[c];
-            if (best != best) number = 1.0f;
-            if (number == 0.0f) best = 0.0f;
+            float &best = state.sums[0].x[c];
+            int source = __float_as_int(state.sums[1].x[c]);
+            if (best != best) {
+                source = ~1;
+            } else if (source == -1) {
+                best = 0.0f;
+            }
 #ifdef ITEMS  // PyTorch counts the initial 0 among the equal extrema
-            if (number > 0.0f && best == 0.0f) number += 1.0f;
+            else if (best == 0.0f && first == 0.0f)
+                source = ~(n_equal(source) + 1);
 #endif
-            number = number > 0.0f ? 1.0f / number : 0.0f;
+            state.sums[1].x[c] = __int_as_float(source);
         }
     }
     DEVICE_INLINE float *output(int o) const {
-        return o == 0 ? Y : share;
+        return o == 0 ? Y : reinterpret_cast<float *>(source);
     }
 };
 
@@ -108,9 +136,14 @@ DEVICE_INLINE typename Extremum<Reduction>::Item absent_item(const Extremum<Redu
     return item;
 }
 
-// dX[j], the sum of dY[i] over the nonzeros (i, j) with Y[i] = X[j]. dY is already times `share`.
-// Few elements are equal. Codes of a byte tell most of those that are not: Y and dY are loaded for
-// vectors of columns with an equal code only, the candidates.
+// The part of dY that each equal nonzero gets.
+DEVICE_INLINE float equal_part(float dy, int source) {
+    return source >= 0 ? dy : dy / float(~source);
+}
+
+// dX[j], the sum of parts of dY[i] over the nonzeros (i, j) with Y[i] = X[j]; without atomics.
+// Few elements are equal. Codes of a byte tell most of those that are not: Y, dY and source are
+// loaded for vectors of columns with an equal code only, the candidates.
 struct ExtremumSources : Sums, NoTotals {
     static constexpr int OUTPUTS = 1;
     struct Item {
@@ -119,14 +152,16 @@ struct ExtremumSources : Sums, NoTotals {
     struct Row {
         Columns x;
         Item coded;
+        int number;
     };
     Input X, Y, dY;
+    const int *__restrict__ source;
     const unsigned char *__restrict__ codes;
     Output dX;
     Dropout dropout;  // of rate 0
 
     DEVICE_INLINE Row row(const Position &position, int j) const {
-        Row row = {position.load(X, j), {}};
+        Row row = {position.load(X, j), {}, j};
 #pragma unroll
         for (int i = 0; i < Config::lane_vectors; ++i) row.coded.codes[i] = code_of(row.x, i);
         return row;
@@ -140,19 +175,21 @@ struct ExtremumSources : Sums, NoTotals {
     template <int M>
     DEVICE_INLINE void add(State<1> &state, const Row &row, int v, const int (&i)[M],
                            const bool (&needed)[M], const Position &position) const {
-        Vector y[M] = {}, dy[M] = {};
+        Vector y[M] = {}, dy[M] = {}, sources[M] = {};
 #pragma unroll
         for (int m = 0; m < M; ++m) {
             if (needed[m]) y[m] = __ldg(position.vector(Y, i[m], v));
             if (needed[m]) dy[m] = __ldg(position.vector(dY, i[m], v));
+            if (needed[m]) sources[m] = load_sources(source, position, i[m], v);
         }
 #pragma unroll
         for (int m = 0; m < M; ++m) {
 #pragma unroll
             for (int j = 0; j < Config::vector; ++j) {
                 const int c = v * Config::vector + j;
-                const bool equal = needed[m] && part(y[m], j) == row.x.x[c];
-                if (equal) state.sums[0].x[c] += part(dy[m], j);
+                const int from = __float_as_int(part(sources[m], j));
+                const bool equal = from >= 0 ? from == row.number : part(y[m], j) == row.x.x[c];
+                if (needed[m] && equal) state.sums[0].x[c] += equal_part(part(dy[m], j), from);
             }
         }
     }
@@ -211,5 +248,62 @@ struct ExtremumSources : Sums, NoTotals {
     }
     DEVICE_INLINE float *output(int) const {
         return dX;
+    }
+};
+
+// The part of dX of equal nonzeros by atomics, row by row. `unique_extrema` (statistics.cu) added
+// the others and of_batch the rows that are left.
+struct TiedExtrema : Sums, NoTotals {
+    static constexpr int OUTPUTS = 0;
+    struct Row {};
+    struct Item {};
+    Input X, Y, dY;
+    const int *__restrict__ source;
+    const unsigned char *__restrict__ tied;
+    Output dX;
+    Dropout dropout;  // of rate 0
+
+    DEVICE_INLINE float *output(int) const {
+        return nullptr;
+    }
+    DEVICE_INLINE bool is_tied(int row, const Position &position) const {
+        return position.exists() && tied[position.head_of(row)];
+    }
+    // Adds for nonzeros of row i with these columns; loads those of AT_ONCE together.
+    template <int AT_ONCE>
+    DEVICE_INLINE void add(const int *columns, int count, int i, const Position &position) const {
+#pragma unroll
+        for (int v = 0; v < Config::lane_vectors; ++v) {
+            if (!position.has(v)) continue;
+            const Vector sources = load_sources(source, position, i, v);
+            const Vector y = __ldg(position.vector(Y, i, v));
+            const Vector dy = __ldg(position.vector(dY, i, v));
+            float parts[Config::vector];
+            bool needed = false;
+#pragma unroll
+            for (int j = 0; j < Config::vector; ++j) {
+                const int from = __float_as_int(part(sources, j));
+                parts[j] = from < -1 ? equal_part(part(dy, j), from) : 0.0f;
+                needed |= from < -1;
+            }
+            if (!needed) continue;
+            for (int k = 0; k < count; k += AT_ONCE) {
+                Vector x[AT_ONCE] = {};
+#pragma unroll
+                for (int n = 0; n < AT_ONCE; ++n) {
+                    if (k + n < count) x[n] = __ldg(position.vector(X, columns[k + n], v));
+                }
+#pragma unroll
+                for (int n = 0; n < AT_ONCE; ++n) {
+                    if (k + n >= count) break;
+                    float *to = dX + position.element(columns[k + n], v);
+#pragma unroll
+                    for (int j = 0; j < Config::vector; ++j) {
+                        const bool is_equal = part(x[n], j) == part(y, j);
+                        if (is_equal && parts[j] != 0.0f) atomicAdd(to + j, parts[j]);
+                    }
+                }
+            }
+        }
     }
 };

@@ -188,33 +188,45 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
 template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     largest(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
-            const int *__restrict__ columns, const unsigned *__restrict__ order, Input X, Output Y,
-            Output share, float *part_sums, float2 *part_heads, unsigned *arrivals, int heads,
-            int n_cols) {
+            const int *__restrict__ columns, const unsigned *__restrict__ order, Input X,
+            float first, Output Y, int *__restrict__ source, float *part_sums, float2 *part_heads,
+            unsigned *arrivals, int heads, int n_cols) {
     RECORD_WARP;
-    walk(Extremum<Largest>{{}, {}, X, Y, share, {0.0f, nullptr}}, metadata, output_rows, columns,
-         order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
+    walk(Extremum<Largest>{{}, {}, X, first, Y, source, {0.0f, nullptr}}, metadata, output_rows,
+         columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
 
 template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     least(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
-          const int *__restrict__ columns, const unsigned *__restrict__ order, Input X, Output Y,
-          Output share, float *part_sums, float2 *part_heads, unsigned *arrivals, int heads,
-          int n_cols) {
+          const int *__restrict__ columns, const unsigned *__restrict__ order, Input X, float first,
+          Output Y, int *__restrict__ source, float *part_sums, float2 *part_heads,
+          unsigned *arrivals, int heads, int n_cols) {
     RECORD_WARP;
-    walk(Extremum<Least>{{}, {}, X, Y, share, {0.0f, nullptr}}, metadata, output_rows, columns,
-         order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
+    walk(Extremum<Least>{{}, {}, X, first, Y, source, {0.0f, nullptr}}, metadata, output_rows,
+         columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
 
 template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     extremum_sources(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                      const int *__restrict__ columns, const unsigned *__restrict__ order, Input X,
-                     Input Y, Input dY, const unsigned char *__restrict__ codes, Output dX,
-                     float *part_sums, float2 *part_heads, unsigned *arrivals, int heads,
-                     int n_cols) {
+                     Input Y, Input dY, const int *__restrict__ source,
+                     const unsigned char *__restrict__ codes, Output dX, float *part_sums,
+                     float2 *part_heads, unsigned *arrivals, int heads, int n_cols) {
     RECORD_WARP;
-    walk(ExtremumSources{{}, {}, X, Y, dY, codes, dX, {0.0f, nullptr}}, metadata, output_rows,
+    walk(ExtremumSources{{}, {}, X, Y, dY, source, codes, dX, {0.0f, nullptr}}, metadata,
+         output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
+}
+
+template <class Config>
+__global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
+    tied_extrema(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
+                 const int *__restrict__ columns, const unsigned *__restrict__ order, Input X,
+                 Input Y, Input dY, const int *__restrict__ source,
+                 const unsigned char *__restrict__ tied, Output dX, float *part_sums,
+                 float2 *part_heads, unsigned *arrivals, int heads, int n_cols) {
+    RECORD_WARP;
+    walk(TiedExtrema{{}, {}, X, Y, dY, source, tied, dX, {0.0f, nullptr}}, metadata, output_rows,
          columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }

@@ -43,7 +43,7 @@ DEVICE_INLINE State<Functor::OUTPUTS> initial_state() {
 template <class Functor>
 DEVICE_INLINE void write(const Functor &functor, const Position &position, int row,
                          State<Functor::OUTPUTS> state) {
-    Functor::finish(state);
+    functor.finish(state);
 #pragma unroll
     for (int o = 0; o < Functor::OUTPUTS; ++o) {
         position.store(functor.output(o), row, state.sums[o]);
@@ -129,6 +129,15 @@ DEVICE_INLINE State<1> process_nonzeros(ExtremumSources &functor, const Nonzeros
     return state;
 }
 
+// Of rows with equal extrema few are left.
+DEVICE_INLINE State<0> process_nonzeros(TiedExtrema &functor, const Nonzeros &nonzeros, int begin,
+                                        int end, int row, const Position &position) {
+    if (functor.is_tied(row, position)) {
+        functor.add<Config::at_once>(nonzeros.columns + begin, end - begin, row, position);
+    }
+    return initial_state<TiedExtrema>();
+}
+
 // Handles rows of at most N nonzeros, each by one group; a group handles ROWS rows at a time.
 template <int ROWS, int N, class Functor>
 DEVICE_INLINE void process_short_rows(Functor &functor, const Nonzeros &nonzeros,
@@ -167,6 +176,32 @@ DEVICE_INLINE void process_short_rows(Functor &functor, const Nonzeros &nonzeros
             write(functor, position, rows[r], state);
         }
     }
+}
+
+template <int ROWS, int N>
+DEVICE_INLINE void process_short_rows(TiedExtrema &functor, const Nonzeros &nonzeros,
+                                      const int *__restrict__ output_rows, const Block &block,
+                                      int group, const Position &position) {
+    for (int row = group; row < block.rows; row += Config::groups) {
+        const int first = row * block.row_nzs;
+        process_nonzeros(functor, nonzeros, first, first + block.row_nzs, output_rows[row],
+                         position);
+    }
+}
+
+// Returns whether a block has something to do, for all of its threads.
+template <class Functor>
+DEVICE_INLINE bool has_work(const Functor &, const int *, const Block &, const Position &) {
+    return true;
+}
+DEVICE_INLINE bool has_work(const TiedExtrema &functor, const int *__restrict__ output_rows,
+                            const Block &block, const Position &position) {
+    bool is_tied = false;
+    const int group = int(threadIdx.x) / GROUP_LANES;
+    for (int row = group; row < block.rows; row += Config::block_threads / GROUP_LANES) {
+        is_tied |= functor.is_tied(output_rows[row], position);
+    }
+    return __syncthreads_or(is_tied);
 }
 
 // Stores the sum of a block's totals over all its rows. Groups are added in their order.
@@ -233,8 +268,9 @@ DEVICE_INLINE void store_group_state(const State<OUTPUTS> &state, float *sums, f
 
 // Returns the lane's part of a row's state, merged from groups first to first + count - 1.
 template <class Functor>
-DEVICE_INLINE State<Functor::OUTPUTS> merged_groups(const float *sums, const float2 *group_heads,
-                                                    int first, int count, int lane) {
+DEVICE_INLINE State<Functor::OUTPUTS> merged_groups(const Functor &functor, const float *sums,
+                                                    const float2 *group_heads, int first, int count,
+                                                    int lane) {
     constexpr int OUTPUTS = Functor::OUTPUTS;
     group_heads += lane / Config::head_lanes;
     State<OUTPUTS> state = initial_state<Functor>();
@@ -252,7 +288,7 @@ DEVICE_INLINE State<Functor::OUTPUTS> merged_groups(const float *sums, const flo
                 part.sums[o].x[c] = sums[(g * OUTPUTS + o) * TILE + c * GROUP_LANES + lane];
             }
         }
-        Functor::merge_sums(state, part, part_factor);
+        functor.merge_sums(state, part, part_factor);
     }
     return state;
 }
@@ -304,14 +340,14 @@ DEVICE_INLINE void merge_parts(const Functor &functor, const Scratch &scratch, f
                     part.sums[o].x[c] = __ldcg(&scratch.sums[from * OUTPUTS * TILE + at]);
                 }
             }
-            Functor::merge_sums(state, part, Functor::part_factor(head_of_part(p), state.head));
+            functor.merge_sums(state, part, Functor::part_factor(head_of_part(p), state.head));
         }
         store_group_state(state, sums, group_heads, group, position);
     }
     __syncthreads();
     if (group > 0) return;
     write(functor, position, row,
-          merged_groups<Functor>(sums, group_heads, 0, Config::groups, lane));
+          merged_groups(functor, sums, group_heads, 0, Config::groups, lane));
 }
 
 // Handles all rows of a block. `totals` is null unless the functor has totals of all rows.
@@ -335,6 +371,7 @@ DEVICE_INLINE void walk(Functor functor, const int4 *__restrict__ metadata,
     };
     const Position position = position_of(int(threadIdx.x) % GROUP_LANES);
     output_rows += block.first_row;
+    if (!has_work(functor, output_rows, block, position)) return;
     for (int i = threadIdx.x; i < block.rows * block.row_nzs; i += Config::block_threads) {
         stage[i] = __ldcs(&columns[block.first_nz + i]);
     }
@@ -363,8 +400,8 @@ DEVICE_INLINE void walk(Functor functor, const int4 *__restrict__ metadata,
     const int number = int(blockIdx.x * gridDim.y + blockIdx.y);
     for (int i = threadIdx.x; i < block.rows * GROUP_LANES; i += Config::block_threads) {
         const int block_row = i / GROUP_LANES, lane = i % GROUP_LANES;
-        const State<OUTPUTS> state = merged_groups<Functor>(
-            sums, group_heads, block_row * groups_per_row, groups_per_row, lane);
+        const State<OUTPUTS> state = merged_groups(
+            functor, sums, group_heads, block_row * groups_per_row, groups_per_row, lane);
         if (block.split) {
             store_part(state, scratch, number, lane);
         } else {

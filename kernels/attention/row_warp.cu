@@ -150,27 +150,30 @@ __global__ void gat_targets(const long long *__restrict__ row_pointers,
 
 template <class Config>
 __global__ void largest(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
-                        Input X, Output Y, Output share, int n_rows, int heads, int n_cols) {
+                        Input X, float first, Output Y, int *__restrict__ source, int n_rows,
+                        int heads, int n_cols) {
     RECORD_WARP;
-    walk(Extremum<Largest>{{}, {}, X, Y, share, {0.0f, nullptr}}, row_pointers, columns, nullptr,
-         nullptr, n_rows, heads, n_cols);
+    walk(Extremum<Largest>{{}, {}, X, first, Y, source, {0.0f, nullptr}}, row_pointers, columns,
+         nullptr, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
 __global__ void least(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
-                      Input X, Output Y, Output share, int n_rows, int heads, int n_cols) {
+                      Input X, float first, Output Y, int *__restrict__ source, int n_rows,
+                      int heads, int n_cols) {
     RECORD_WARP;
-    walk(Extremum<Least>{{}, {}, X, Y, share, {0.0f, nullptr}}, row_pointers, columns, nullptr,
-         nullptr, n_rows, heads, n_cols);
+    walk(Extremum<Least>{{}, {}, X, first, Y, source, {0.0f, nullptr}}, row_pointers, columns,
+         nullptr, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
 __global__ void extremum_sources(const long long *__restrict__ row_pointers,
                                  const int *__restrict__ columns,
                                  const unsigned *__restrict__ order, Input X, Input Y, Input dY,
+                                 const int *__restrict__ source,
                                  const unsigned char *__restrict__ codes, Output dX, int n_rows,
                                  int heads, int n_cols) {
     RECORD_WARP;
-    walk(ExtremumSources{{}, {}, X, Y, dY, codes, dX, {0.0f, nullptr}}, row_pointers, columns,
-         order, nullptr, n_rows, heads, n_cols);
+    walk(ExtremumSources{{}, {}, X, Y, dY, source, codes, dX, {0.0f, nullptr}}, row_pointers,
+         columns, order, nullptr, n_rows, heads, n_cols);
 }

@@ -27,7 +27,7 @@ DEVICE_INLINE void walk(Functor functor, const long long *__restrict__ row_point
         functor.accumulate(state, operands, item, column, multipliers, position);
         if (position.lane == 0) store_gradient(functor, nonzero, 0, multipliers[0]);
     }
-    Functor::finish(state);
+    functor.finish(state);
     for (int o = 0; o < Functor::OUTPUTS; ++o) {
         position.store(functor.output(o), int(row), state.sums[o]);
     }

@@ -60,3 +60,31 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
         if (position.has(i)) *to = code_of(y, i);
     }
 }
+
+// Adds dY of the extrema that one nonzero has to dX, and finds the rows and heads of the others.
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
+    unique_extrema(Input dY, const int *__restrict__ source, unsigned char *__restrict__ tied,
+                   Output dX, int n_targets, int heads, int n_cols) {
+    RECORD_WARP;
+    const long long unit = (long long)blockIdx.x * (Config::block_threads / Config::head_lanes) +
+                           threadIdx.x / Config::head_lanes;
+    if (unit >= (long long)n_targets * heads) return;
+    const Position position = {int(unit % heads), int(threadIdx.x) % Config::head_lanes, heads,
+                               n_cols};
+    const int row = int(unit / heads);
+    bool is_tied = false;
+#pragma unroll
+    for (int v = 0; v < Config::lane_vectors; ++v) {
+        if (!position.has(v)) continue;
+        const Vector sources = load_sources(source, position, row, v);
+        const Vector dy = __ldg(position.vector(dY, row, v));
+#pragma unroll
+        for (int j = 0; j < Config::vector; ++j) {
+            const int from = __float_as_int(part(sources, j));
+            is_tied |= from < -1;
+            if (from >= 0) atomicAdd(dX + position.element(from, v) + j, part(dy, j));
+        }
+    }
+    const bool any_tied = __any_sync(Position::lanes(), is_tied);
+    if (position.lane == 0) tied[unit] = any_tied;
+}

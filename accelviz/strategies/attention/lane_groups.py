@@ -17,7 +17,14 @@ from accelviz.plans import Description, LaneColumns, Settings, Widths, setting
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.plans.plan import Buffers, Plan, Provenance
-from accelviz.strategies.attention.walks import Functor, WalkStrategy, cover_head, lane_config
+from accelviz.strategies.attention.walks import (
+    Functor,
+    WalkStrategy,
+    check,
+    cover_head,
+    lane_config,
+    row_call,
+)
 from accelviz.strategies.blocks import POWERS
 from accelviz.strategies.subwarps import (
     TILE_BYTES,
@@ -35,6 +42,12 @@ SM_REGISTERS = 1 << 16
 GROUP_NZS, LONG_GROUP_LANES = 32, 4
 #: Most bytes of shared memory for the sums of a block's subwarps.
 STATE_BYTES = 16 << 10
+
+#: The walk of rows with equal extrema; see kernels/attention/extrema.cuh.
+_TIED = Functor(
+    *("tied_extrema", ("X", "Y", "dY", "source", "tied", "dX"), 0, 1, 3, 0),
+    dropout=False,
+)
 
 
 class LaneGroupSettings(Settings):
@@ -79,7 +92,7 @@ class LaneGroups(WalkStrategy):
         heads = min(n_heads, WARP_SIZE // lanes.lanes, together)
         group_nzs = settings.group_nzs or GROUP_NZS
         one_subwarp = Blocks(lanes, BlockSetting(1, group_nzs), settings.short_nzs, heads)
-        outputs = max(functor.outputs for functor in self.functors)
+        outputs = max(1, *(functor.outputs for functor in self.functors))
         most_subwarps = STATE_BYTES // (4 * outputs * one_subwarp.subwarp_floats)
         subwarps = min(settings.block_threads // (heads * lanes.lanes), WARP_SIZE, most_subwarps)
         return replace(one_subwarp, subwarps=BlockSetting(max(1, subwarps), group_nzs))
@@ -192,3 +205,46 @@ class LaneGroups(WalkStrategy):
         )
         provenance = replace(provenance, setup_seconds=seconds)
         return Plan(layout, (Call(launch, kernel),), buffers, provenance), n_blocks
+
+
+class BySource(LaneGroups):
+    """Each row adds to the rows of X that have its extrema, by atomics.
+
+    The first kernel adds for extrema that one nonzero has, an addition for each element of Y. The
+    second processes the rows with equal extrema again. Results differ between runs in the last
+    bits.
+    """
+
+    name = "by_source"
+    summary = "each row adds to the rows of X that have its extrema, by atomics"
+
+    @property
+    def by_sender(self) -> bool:
+        """False: it walks the matrix, unlike the operation's other strategies."""
+        return False
+
+    @property
+    def functors(self) -> tuple[Functor, ...]:
+        """The functor of the second kernel."""
+        return (_TIED,)
+
+    def build(self, graph: Graph, widths: Widths, settings: LaneGroupSettings) -> Plan:
+        """Plan both kernels.
+
+        Raises
+        ------
+        PartitionError
+            If there are 2^32 nonzeros or more.
+        """
+        heads, n_cols = self.heads(widths)
+        check(graph, n_cols)
+        provenance = Provenance(self, graph.values, widths, settings)
+        plan, _ = self.walk(_TIED, graph, None, provenance)
+        operands, lanes = ("dY", "source", "tied", "dX"), self.lane_config(settings, widths)
+        first = row_call("unique_extrema", operands, graph.pattern, heads, lanes)
+        buffers = plan.buffers
+        workspace = {**buffers.workspace, "tied": (graph.n_rows * heads, np.uint8)}
+        arrays = {**buffers.arrays, "n_targets": np.int32(graph.n_rows)}
+        buffers = replace(buffers, arrays=arrays, workspace=workspace, zero_outputs=("dX",))
+        layout = replace(plan.layout, main=1)
+        return replace(plan, layout=layout, calls=(first, *plan.calls), buffers=buffers)

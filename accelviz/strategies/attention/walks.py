@@ -142,10 +142,14 @@ FUNCTORS = {
     "spmm_gradient": (
         _functor("spmm_sources", "values X dY d_values dX", 1, 1, 1, 1, dropout=False),
     ),
-    "spmm_max": (_functor("largest", "X Y share", 2, 1, 0, 0, **_EXTREMUM),),
-    "spmm_min": (_functor("least", "X Y share", 2, 1, 0, 0, **_EXTREMUM),),
+    "spmm_max": (_functor("largest", "X first Y source", 2, 1, 0, 0, **_EXTREMUM),),
+    "spmm_min": (_functor("least", "X first Y source", 2, 1, 0, 0, **_EXTREMUM),),
     "spmm_extremum_gradient": (
-        _functor("extremum_sources", "X Y dY codes dX", 1, 2, 1, 2, dropout=False, registers=16),
+        _functor(
+            *("extremum_sources", "X Y dY source codes dX", 1, 2, 1, 2),
+            dropout=False,
+            registers=16,
+        ),
     ),
 }
 
@@ -211,9 +215,16 @@ def statistics_calls(
         entry, operands = "statistics_of_any", ("Y", "row_max", "row_sum", "dY", "statistics")
     else:
         return ()
+    return (row_call(entry, operands, pattern, heads, lanes),)
+
+
+def row_call(
+    entry: str, operands: tuple[str, ...], pattern: Pattern, heads: int, lanes: Mapping[str, int]
+) -> Call:
+    """Return a call of kernels/attention/statistics.cu, which processes each row and head once."""
     blocks = -(-pattern.n_rows * heads // (_THREADS // lanes["head_lanes"]))
     arguments = (*operands, "n_targets", "heads", "n_cols")
-    return (_small_call("statistics", entry, blocks, 1, arguments, whole_heads=1, **lanes),)
+    return _small_call("statistics", entry, blocks, 1, arguments, whole_heads=1, **lanes)
 
 
 class WalkStrategy(Strategy):
