@@ -8,6 +8,7 @@ import pandas as pd
 from accelviz.measure.comparison import geometric_mean, labelled, latest, speedups
 from accelviz.measure.ladder import ladder_cases
 from benchmarks.pages.document import (
+    Listing,
     Page,
     Parts,
     Results,
@@ -22,17 +23,15 @@ from benchmarks.pages.targets import (
     NOT_PREPROCESSED,
     OURS,
     PREPROCESSED,
+    answers_table,
     case_name,
     graph_names,
     half_speedups,
     join_counts,
-    means_table,
     order_gains,
     other_peers,
     rows_at,
     speedups_over,
-    targets_table,
-    with_wide_features,
 )
 
 #: Settings in order of precedence: the first that differs from the rule's was the varied one.
@@ -75,16 +74,13 @@ def result(results: Results) -> Parts:
     ]
 
 
-def targets(results: Results) -> Parts:
-    """Return the targets beside the measured values."""
+def answers(results: Results) -> Parts:
+    """Return the means over other strategies and limits."""
     rows, half = ours(results), results.optional("half-h200")
     recorded = (results.optional(f"{name}-h200") for name in ("strategies", "bundled"))
     peers = [table for table in recorded if table is not None]
     return [
-        targets_table(rows, results.optional("preprocessing-h200"), half),
-        "2.2 billion nonzeros, more than 2^31, ran correctly on the same GPU: metadata in full, "
-        "sampled rows against float64 (`tests/test_gpu_preprocessing.py`).",
-        means_table(rows),
+        answers_table(rows, results.optional("preprocessing-h200"), half),
         other_peers(rows, peers) if peers else "",
     ]
 
@@ -105,21 +101,20 @@ def ladder(results: Results) -> Parts:
     counts = sorted(rows["columns"].unique())
     keys = [(o, d) for o in ("natural", "shuffled") if o in set(rows["order"]) for d in counts]
     head = ["rung"]
-    for value in ("gain", "share"):
-        head += [f"{value}, {order}, d = {d}" for order, d in keys]
+    head += [f"{order}, d = {d}" for order, d in keys]
+    head.append("share of the limit")
     lines = []
     for rung in rungs:
         means = (mean_of(gains.loc[rung, key]) for key in keys)
         cells = [f"{mean:.2f}" if mean >= 0.98 else f"**{mean:.2f}**" for mean in means]
         if rung in (rungs[0], rungs[-1]):
             cells = [""] * len(keys)
-        shares = (f"{mean_of(wide['share'].loc[rung, key]):.2f}" for key in keys)
-        lines.append([rung, *cells, *shares])
+        lines.append([rung, *cells, f"{mean_of(wide['share'].loc[rung]):.2f}"])
     graphs = ", ".join(dict.fromkeys(map(paper_name, rows["graph"])))
     return [
-        f"Each rung is a step from the one before. Its gain is the time of that one over its own, "
-        f"its share that of the random-gather limit; means over {graphs}; bold is slower. "
-        "[Lesson 12](../notebooks/12-the-ladder.ipynb) climbs it step by step, with predictions.",
+        "Each rung changes one thing. A gain is the time of the rung before over its own, bold "
+        "where it is slower; the last column is the share of the random-gather limit. "
+        f"Means over {graphs}. [Lesson 12](../notebooks/12-the-ladder.ipynb) climbs it.",
         markdown(head, lines),
     ]
 
@@ -145,11 +140,11 @@ def rule(results: Results) -> Parts:
     saved = [f"{100 - 100 * ratio:.1f} %" for ratio in (geometric_mean(gain), gain.min())]
     best_case = f"{case_name(low['graph'], low['columns'])}, `{low['setting']}` {low['value']}"
     return [
-        f"Settings around the rule's, one varied at a time, on {graphs} at d = {counts}: the time "
-        f"over that of the rule's setting, where it is another one (means; above 1 is slower). The "
-        f"best in each case would save {saved[0]} in the mean, at most {saved[1]} ({best_case}). "
-        f"The rule's setting itself, measured again among them, was {again['ratio'].min():.2f} to "
-        f"{again['ratio'].max():.2f} of its first time.",
+        f"Each setting was varied alone, on {graphs} at d = {counts}. The table has its time over "
+        f"that of the rule's setting (means; above 1 is slower). The best of each case would "
+        f"save {saved[0]} in the mean, at most {saved[1]} ({best_case}). The rule's setting, "
+        f"measured again, took {again['ratio'].min():.2f} to {again['ratio'].max():.2f} of its "
+        "first time.",
         markdown(["setting", "value: time over the rule's", "lowest to highest"], lines, "---"),
     ]
 
@@ -209,7 +204,7 @@ def locality(results: Results) -> Parts:
     ]
 
 
-def _rabbit(rows: pd.DataFrame) -> list[str]:
+def _rabbit(rows: pd.DataFrame) -> list[str | Listing]:
     """Return the savings of Rabbit order, and the time that finding it takes."""
     vendor = speedups(rows[rows["graph"].str.endswith("-rabbit")], PREPROCESSED, OURS)
     rows = latest(labelled(rows, OURS))
@@ -225,25 +220,25 @@ def _rabbit(rows: pd.DataFrame) -> list[str]:
     saved = (both["median_us_before"] - both["median_us"]) / 1e6
     both["pays"] = both["order_seconds"] / saved.where(saved > 0, 0)  # infinite if it saves nothing
     wide = both.pivot_table(index="graph", columns="columns", values=["gain", "pays", "speedup"])
-    seconds = both.drop_duplicates("graph").set_index("graph")["order_seconds"]
-    lines = []
-    for graph, line in wide.iterrows():
-        pays = (f"{n:,.0f}" if np.isfinite(n) else "never" for n in line["pays"])
-        gain, lead = ([f"{ratio:.2f}" for ratio in line[name]] for name in ("gain", "speedup"))
-        lines.append([paper_name(graph), f"{seconds[graph]:.1f}", *gain, *pays, *lead])
-    gain, lead = (
-        [f"{mean_of(wide[name, d]):.2f}" for d in wide["gain"]] for name in ("gain", "speedup")
-    )
-    lines.append(["**mean**", "", *gain, *[""] * len(gain), *lead])
-    head = ["graph", "found in, s"]
-    for name in ("gain", "pays after", "over cuSPARSE"):
-        head += [f"{name}, d = {d}" for d in wide["gain"]]
+    paid = wide["pays"].replace(np.inf, np.nan)
+    lines = [
+        [
+            d,
+            f"{mean_of(wide['gain', d]):.2f} ({wide['gain', d].min():.2f} to "
+            f"{wide['gain', d].max():.2f})",
+            "never" if paid[d].isna().all() else f"{paid[d].min():,.0f} to {paid[d].max():,.0f}",
+            f"{mean_of(wide['speedup', d]):.2f}",
+        ]
+        for d in wide["gain"]
+    ]
+    listed = both[["graph", "columns", "order_seconds", "gain", "pays", "speedup"]]
+    seconds = both["order_seconds"]
     return [
-        "Where no order is given, one can be found. Shuffled twins, renumbered by the project's "
-        'Rabbit order (`vertex_order(graph, "rabbit")`, on one core of the host, compiled before): '
-        "the time before over the time after, in one run; after how many products the finding has "
-        "paid; and the lead over cuSPARSE, preprocessed, on the same order.",
-        markdown(head, lines),
+        'Where no order is given, one can be found: `vertex_order(graph, "rabbit")`, on one core '
+        f"of the host in {seconds.min():.1f} to {seconds.max():.1f} s. On {len(wide)} shuffled "
+        "twins it gains:",
+        markdown(["d", "gain", "products until it pays", "then over cuSPARSE"], lines),
+        Listing(listed, "rabbit-order", "Each twin"),
     ]
 
 
@@ -253,24 +248,19 @@ def sixteen_bits(results: Results) -> Parts:
     keys = ["dtype", "columns"]
     means = ratios.pivot_table(index="graph", columns=keys, values="speedup", sort=False)
     counts = sorted(set(ratios["columns"]))
-    keys = [(dtype, d) for dtype in ("float16", "bfloat16") for d in counts]
-    means = means[[key for key in keys if key in means.columns]]
     lines = [
-        [paper_name(str(graph)), *(f"{x:.2f}" for x in line)] for graph, line in means.iterrows()
+        [dtype, *(f"{mean_of(means[dtype, d]):.2f}" for d in counts)]
+        for dtype in ("float16", "bfloat16")
     ]
-    lines.append(["**mean**", *(f"{mean:.2f}" for mean in means.apply(mean_of))])
     rounding = results.optional("rounding")
+    listed = ratios[["graph", "columns", "dtype", "speedup", "limit"]]
     return [
         "## Sixteen bits",
-        'With `storage="float16"` or `"bfloat16"` features are rounded '
-        "beforehand, by up to 2^-11 and 2^-8 of each number (float16 by more below 6e-5, and it "
-        "ends at 65,504); sums and Y stay float32. **That is another problem**, and such times "
-        "never stand beside float32's without a label. Results "
-        f"are held to float64 of the rounded features (largest error "
-        f"{ratios['error_over_bound'].max():.2f} of the bound). How many times as fast as with "
-        f"float32, in the same run; the random-gather limits would allow "
-        f"{geometric_mean(with_wide_features(ratios)['limit']):.2f} at d ≥ 64 in the mean.",
-        markdown(["graph", *(f"{dtype}, d = {d}" for dtype, d in means.columns)], lines),
+        'With `storage="float16"` or `"bfloat16"` features are rounded beforehand, by up to 2^-11 '
+        "or 2^-8 of each number; float16 ends at 65,504. Sums and Y stay float32. **That is "
+        "another problem than float32.** The table has the mean speedup over float32.",
+        markdown(["features in", *(f"d = {d}" for d in counts)], lines),
+        Listing(listed, "sixteen-bits", "Each graph"),
         "" if rounding is None else accuracy(rounding),
     ]
 
@@ -305,12 +295,42 @@ def preprocessing(results: Results) -> str:
     )
 
 
+#: Operations of walks-h100.csv.gz and their names.
+WALKS = {
+    "gat": "GAT",
+    "gat_gradient": "GAT's gradient",
+    "gatv2": "GATv2",
+    "gatv2_gradient": "GATv2's gradient",
+    "spmm_max": "maximum",
+    "spmm_extremum_gradient": "maximum's gradient",
+    "spmm": "*sum (SpMM)*",
+}
+WALK_GRAPHS = {"yelp": "Yelp", "ppa": "PPA", "ppa shuffled": "PPA shuffled", "rmat": "R-MAT, 19 M"}
+
+
+def walks(results: Results) -> Parts:
+    """Return the least recorded times of attention and maxima, and the file with all settings."""
+    rows = results["walks-h100"]
+    rows = rows[(rows["commit"] != rows["commit"].iloc[0]) & rows["operation"].isin(list(WALKS))]
+    us = rows.groupby(["operation", "heads", "columns", "graph"])["us"].min()
+    lines = []
+    for operation, name in WALKS.items():
+        sizes = ((8, 8), (8, 64)) if "gat" in operation else ((1, 128),)
+        for heads, columns in sizes:
+            cells = (us[operation, heads, columns, graph] for graph in WALK_GRAPHS)
+            size = f"{heads} x {columns}" if heads > 1 else f"{columns}"
+            lines.append([name, size, *(f"{x:,.0f}" for x in cells)])
+    head = ["operation", "heads x columns", *(f"{name}, µs" for name in WALK_GRAPHS.values())]
+    names = ["operation", "heads", "columns", "graph", "tried", "us"]
+    return [markdown(head, lines), Listing(rows[names], "walks", "Every graph, size and setting")]
+
+
 PAGES = [
     Page(
         "performance.md",
         {
             "result": result,
-            "targets": targets,
+            "answers": answers,
             "limits": lambda results: [
                 limit_picture(ours(results)),
                 roofline_picture(ours(results)),
@@ -323,5 +343,6 @@ PAGES = [
             "preprocessing": preprocessing,
         },
         one_machine=True,
-    )
+    ),
+    Page("performance.md", {"walks": walks}),
 ]
