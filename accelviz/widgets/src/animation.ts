@@ -1,8 +1,11 @@
-// Animation of marks from their last position to the new one. It is off if the reader prefers
-// reduced motion, and while a slider is dragged: the next drawing would interrupt it.
+// Animation of marks from their last position to the new one, and of pictures that grow out of a
+// mark. Both are off if the reader prefers reduced motion, and the first while a slider is dragged:
+// the next drawing would interrupt it.
 
 const TIME = 260; // milliseconds of an animation
 const MOST = 400; // marks that are animated at most
+const ZOOM_TIME = 650; // milliseconds in which a mark grows into a picture
+const SMALLEST = 1 / 12; // of a picture: the least part from which the next one grows
 const NAMES = ["x", "y", "width", "height", "x1", "y1", "x2", "y2"];
 
 let lastDrawing = 0; // time of the last drawing
@@ -56,4 +59,43 @@ function animate(host: Element, before: Map<string, Map<string, number>>) {
     else for (const [mark] of moved) running.delete(mark);
   };
   frame(start);
+}
+
+/** Copy a picture, with what its canvases show. */
+function copyOf(picture: Element) {
+  const copy = picture.cloneNode(true) as HTMLElement;
+  const drawn = picture.querySelectorAll("canvas");
+  copy.querySelectorAll("canvas").forEach((canvas, i) =>
+    drawn[i].width && drawn[i].height && canvas.getContext("2d")!.drawImage(drawn[i], 0, 0));
+  return copy;
+}
+
+/** Keep a copy of the picture in `stage`. The function returned, called after the next drawing,
+ *  lets the new picture grow out of a part of the old one or, `outward`, the old one shrink into a
+ *  part of the new one. The part is a box on the screen. */
+export function startZoom(stage: HTMLElement) {
+  const picture = stage.firstElementChild!, { left, top, width, height } =
+    stage.getBoundingClientRect();
+  stage.querySelector(".av-zoomed")?.remove();
+  for (const animation of stage.getAnimations({ subtree: true })) animation.cancel();
+  if (prefersNoMotion() || !width || !height) return () => {};
+  const copy = copyOf(picture);
+  copy.classList.add("av-zoomed");
+  copy.inert = true;
+  return (part: DOMRect, outward: boolean) => {
+    const whole = outward ? stage.getBoundingClientRect() : { left, top, width, height };
+    const [wide, high] = [part.width / whole.width, part.height / whole.height]
+      .map((share) => Math.min(Math.max(share, SMALLEST), 1));
+    const x = part.left + part.width / 2 - whole.left - (wide * whole.width) / 2;
+    const y = part.top + part.height / 2 - whole.top - (high * whole.height) / 2;
+    const small = `translate(${x}px, ${y}px) scale(${wide}, ${high})`;
+    const large = `scale(${1 / wide}, ${1 / high}) translate(${-x}px, ${-y}px)`;
+    const timing = { duration: ZOOM_TIME, easing: "cubic-bezier(0.3, 0, 0.2, 1)" };
+    stage.append(copy);
+    picture.animate([{ transform: outward ? large : small, opacity: 0 },
+      { opacity: 0.6, offset: 0.5 }, { transform: "none", opacity: 1 }], timing);
+    copy.animate([{ transform: "none", opacity: 1 }, { opacity: 0.6, offset: 0.5 },
+      { transform: outward ? small : large, opacity: 0 }], { ...timing, fill: "forwards" })
+      .onfinish = () => copy.remove();
+  };
 }

@@ -3,7 +3,7 @@
 
 import { LANES } from "../hardware";
 import { binarySearch, count, number } from "../numbers";
-import type { Partition, Run, Scene, Side } from "../types";
+import type { MetadataRecord, Partition, Run, Scene, Side } from "../types";
 
 export const SECTOR = 32; // bytes of a sector, the unit of memory transfers
 
@@ -106,6 +106,13 @@ export const rowAt = ({ side: { order } }: FollowedRow, position: number) =>
 /** The piece with a nonzero of the row; pieces are consecutive. */
 export const pieceOf = ({ pieces }: FollowedRow, nonzero: number): Piece | undefined =>
   pieces[Math.max(binarySearch(pieces.map((piece) => piece.at), nonzero), 0)];
+
+/** The metadata record of the block shown or, if workers own records, of the row's first worker. */
+export function recordOf({ scene, work, pieces }: FollowedRow): MetadataRecord | null {
+  const { owner = "block", records = [] } = scene.metadata ?? {};
+  const piece = pieces.find((candidate) => candidate.block === work?.block);
+  return (owner === "block" ? undefined : records[piece?.warp ?? 0]) ?? records[0] ?? null;
+}
 
 /** First and last sector, counted in the array, of columns `first` to `last` of row `column`. */
 export const sectorsOf = (

@@ -34,13 +34,14 @@ export function makeGrid(
   const last = Math.min(blocks, Math.max(first + 1, Math.ceil(to * blocks)));
   const cellsPerBlock = Math.max(1, Math.ceil(columns / (last - first)));
   const shares = new Float64Array(last - first); // idle share of each block's warp time
+  const lengths = new Float64Array(last - first); // steps of each block's busiest warp
   let ranked: number[] | null = null;
   let nextBlock = first; // the next block
   return {
     shares,
-    /** Blocks by their idle share, the largest first; of equal shares the first block. */
-    ranking: () => ranked ??= [...shares.keys()].sort((a, b) => shares[b] - shares[a] || a - b)
-      .map((i) => first + i),
+    /** Blocks by their idle share, the largest first; of equal shares the longest block. */
+    ranking: () => ranked ??= [...shares.keys()].sort((a, b) =>
+      shares[b] - shares[a] || lengths[b] - lengths[a] || a - b).map((i) => first + i),
     /** Largest and mean idle share of a column's blocks. */
     columnShares(column: number) {
       const begin = Math.ceil((column * (last - first)) / columns);
@@ -62,6 +63,7 @@ export function makeGrid(
           else partition.loadsOf(nextBlock, loads);
           hardware.stepsOf(loads, steps);
           shares[nextBlock - first] = hardware.idleShareOf(loads);
+          lengths[nextBlock - first] = Math.max(...steps);
           const begin = Math.floor(((nextBlock - first) * columns) / (last - first));
           for (let i = begin; i < Math.min(begin + cellsPerBlock, columns); i++) {
             blockCounts[i] += 1;

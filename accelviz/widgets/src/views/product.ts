@@ -7,9 +7,11 @@ import { recordPositions } from "../animation";
 import { markOf } from "../header";
 import { capitalize, clamp, count, number, percent, span } from "../numbers";
 import type { View } from "../panel";
-import type { Focus, MetadataRecord, Operation, Picture } from "../types";
+import type { Focus, Operation, Picture } from "../types";
 import { blockPicture, orderPicture } from "./assignment";
-import { followedRow, type FollowedRow, pieceOf, rowAt, workerSentence } from "./followed";
+import {
+  followedRow, type FollowedRow, pieceOf, recordOf, rowAt, workerSentence,
+} from "./followed";
 import { readsPicture, loadOf, loadSentence, sharedSectorNote } from "./reads";
 import { equationPicture, neighborhoodPicture } from "./matrices";
 import { type DrawnMarks, nonzeroFocus, focusOf } from "./focus";
@@ -277,11 +279,4 @@ function numbersSentence({ numbers }: Operation) {
   const of = { row: "for the row", neighbor: "for each neighbor" };
   const all = Object.entries(numbers).map(([name, kind]) => `a number of ${name} ${of[kind]}`);
   return all.length ? `It also reads ${all.join(" and ")}.` : "";
-}
-
-/** The metadata record of the block shown or, if workers own records, of the row's first worker. */
-function recordOf({ scene, work, pieces }: FollowedRow): MetadataRecord | null {
-  const { owner = "block", records = [] } = scene.metadata ?? {};
-  const piece = pieces.find((candidate) => candidate.block === work?.block);
-  return (owner === "block" ? undefined : records[piece?.warp ?? 0]) ?? records[0] ?? null;
 }

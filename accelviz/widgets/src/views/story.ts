@@ -1,14 +1,20 @@
-// The story, with which a page opens: five steps of one picture, one sentence and one slider. The
-// reader predicts what fewer warps in a block change, drags, and the recorded time answers.
+// The story, with which a page opens: five steps of one picture, one sentence and one slider. Each
+// step frames a mark, which grows into the next picture: a warp's row, the row's block, the block's
+// bits, what its warps read. The reader predicts what fewer warps in a block change, drags, and the
+// recorded time answers.
 
 import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
+import { recordPositions, startZoom } from "../animation";
 import { button, html, render, slider } from "../controls";
 import { count, micros, number, percent } from "../numbers";
 import type { View } from "../panel";
 import { widthOf } from "../plot";
 import type { Picture, Scene, Side } from "../types";
 import { blockPicture, orderPicture } from "./assignment";
-import { type FollowedRow, followedRow, workOf } from "./followed";
+import { focusOf } from "./focus";
+import {
+  type FollowedRow, followedRow, recordOf, rowAt, type Work, workOf,
+} from "./followed";
 import { map } from "./map";
 import { readsPicture, loadOf, loadSentence } from "./reads";
 import { rowSummary, workersText } from "./sentences";
@@ -21,66 +27,92 @@ const GUESSES = ["falls", "stays", "rises"];
 
 interface Step {
   name: string;
+  /** The picture; null if there is none, or if it has a view of its own. */
   picture(row: FollowedRow, width: number): Picture | null;
-  sentence(row: FollowedRow, scene: Scene): unknown;
+  sentence(row: FollowedRow): unknown;
+  /** CSS selector of the mark that grows into the next picture, and what that picture shows. */
+  mark(row: FollowedRow): string;
+  next(row: FollowedRow): string;
 }
 
-/** The block that idles longest: that with the most warp time lost. */
+/** The block with the largest idle share, of equal ones the longest, as the map ranks them. */
 function idlestBlock({ partition, hardware }: Side) {
   const { blocks, warps } = partition!, loads = new Float64Array(warps);
-  let worst = 0, most = -1;
+  let worst = 0, most = -1, longest = 0;
   for (let block = 0; block < blocks; block += Math.ceil(blocks / SAMPLED)) {
     if (hardware!.rowPerLane) partition!.longestOf(block, loads);
     else partition!.loadsOf(block, loads);
-    const { steps, slots } = hardware!.occupancyOf(loads);
-    if (slots - steps > most) [worst, most] = [block, slots - steps];
+    const share = hardware!.idleShareOf(loads);
+    const length = share < most ? 0 : hardware!.occupancyOf(loads).longest;
+    if (share > most || share === most && length > longest)
+      [worst, most, longest] = [block, share, length];
   }
   return worst;
 }
+
+/** The row with most nonzeros in a block's busiest warp. */
+function busiestRow({ order }: Side, { segments, busiest, runs }: Work) {
+  const [first, ...others] = segments[busiest].map(({ run }) => run);
+  const longest = others.reduce((a, b) => (b.count > a.count ? b : a), first ?? runs[0]);
+  return longest ? order?.[longest.position] ?? longest.position : null;
+}
+
+const recordsOf = (row: FollowedRow) => (row.partition ? recordOf(row) : null);
 
 const STEPS: Step[] = [
   {
     name: "Who idles",
     picture: (row, width) => row.work && blockPicture(row, width),
     sentence(row) {
-      const { steps, most, block, busiest, idleShare } = row.work!, { unit } = row.side.hardware!;
-      const idle = steps.flatMap((load, warp) => (load < most ? [warp] : []));
-      const warps = count(steps.length, "warp");
-      const start = `The ${warps} of block ${number(block)} start together, ` +
-        "and the block ends with the last of them. ";
+      const { steps, most, block, idleShare } = row.work!, { unit } = row.side.hardware!;
+      const warpsWith = (has: (load: number) => boolean) =>
+        steps.flatMap((load, warp) => (has(load) ? [warp] : []));
+      const idle = warpsWith((load) => load < most), busy = warpsWith((load) => load === most);
+      const start = `The ${count(steps.length, "warp")} of block ${number(block)} start ` +
+        "together, and the block ends with the last of them. ";
       if (!idle.length) return `${start}All have as much: none idles.`;
-      return `${start}Warp ${number(busiest)} has ${count(most, unit)}: until they are done, ${
+      const [warps, has] = [workersText("warp", busy), busy.length > 1 ? "have" : "has"];
+      return `${start}${warps[0].toUpperCase()}${warps.slice(1)} ${has} ${
+        count(most, unit)}: until ${most > 1 ? "they are" : "it is"} done, ${
         workersText("warp", idle)} ${idle.length > 1 ? "idle" : "idles"}. That is ${
         percent(idleShare)} of the block's warp time.`;
     },
+    mark: ({ position }) => `[data-m^="b"][data-m*=" ${position} "]`,
+    next: ({ row }) => `row ${number(row)}`,
   },
   {
     name: "Where a row goes",
     picture: (row, width) => row.work && orderPicture(row, width),
     sentence: (row) => `${rowSummary(row).way.map(([, text]) => text).join(" → ")}. ${
       row.side.order ? "Sorted by degree, rows of a block are alike." : ""}`,
+    mark: () => '[data-m="block"]',
+    next: () => "all blocks",
   },
   {
     name: "All blocks",
-    picture: () => null, // the map has a view of its own
+    picture: () => null,
     sentence: ({ side: { summary, label } }) => `${label} launches ${
       count(summary.blocks ?? 0, "block")} with ${count(summary.warps ?? 0, "warp")}, of which ${
       count((summary.warps ?? 0) - (summary.busy_warps ?? 0), "warp")} have no work at all. Over ` +
       `all blocks ${percent(summary.idle_share)} of warp time is idle.`,
+    mark: () => ".av-map-cursor",
+    next: ({ work }) => `the bits of block ${number(work!.block)}`,
   },
   {
     name: "The bits",
     picture(row, width) {
-      const record = row.scene.metadata?.records[0];
+      const record = recordsOf(row);
       return record ? metadataStrip(row, width, record) : null;
     },
-    sentence({ scene: { metadata }, side }) {
-      const record = metadata?.records[0];
+    sentence(row) {
+      const record = recordsOf(row);
       return record ? `This is all that tells ${record.title} its work: ${
         count(32 * record.words.length, "bit")}. ${record.meaning
         ? `They say: ${record.meaning}.` : ""}`
-        : `${side.label} has no metadata: a ${side.worker} finds its rows from its own number.`;
+        : `${row.side.label} has no metadata: a ${row.worker} finds its rows from its own number.`;
     },
+    mark: () => 'rect[data-f^="field:"]',
+    next: ({ reads }) => `what it reads of ${reads}`,
   },
   {
     name: "Memory",
@@ -91,16 +123,68 @@ const STEPS: Step[] = [
       return `Each nonzero of row ${number(row.row)} reads a row of ${row.reads}. ` +
         (load ? loadSentence(row, load) : "");
     },
+    mark: () => "",
+    next: () => "",
   },
 ];
 
 export const story: View = (host, act) => {
-  const mapHost = document.createElement("div"), drawMap = map(mapHost, act);
+  const mapHost = document.createElement("div");
+  const drawMap = map(mapHost, { ...act, set: (change) =>
+    change.block === undefined ? act.set(change) : choose(change.block) });
   let step = 0, guess = "", begin: Scene | null = null, scene!: Scene, start = 0;
+  let row!: FollowedRow, chosen: { graph: string; key: string; row: number } | null = null;
+  let requestedRow = "";
+  const stage = () => host.querySelector<HTMLElement>(".av-stage");
+
+  /** The scene with the row and the block that the story follows. */
+  function sceneAt(block: number, index: number): Scene {
+    const records = scene.a.partition!.metadata(block);
+    return { ...scene, b: null, metadata: records && { owner: scene.a.owner, records },
+      settings: { ...scene.settings, second: null, block, row: index } };
+  }
+
+  /** Follow the longest row of the busiest warp of a block, or another row of it. */
+  function choose(block: number, wanted: number | null = null) {
+    const { a, settings } = scene, work = workOf(a, a.partition!, block);
+    const index = wanted ?? busiestRow(a, work) ?? settings.row;
+    row = followedRow(sceneAt(block, index));
+    if (!row.columns && !scene.hasKernel && step > 3) // the page has one row's columns
+      row = followedRow(sceneAt(settings.block, settings.row));
+    chosen = { graph: settings.graph, key: a.key, row: index };
+    draw();
+  }
+
+  /** Keep the followed row after a change of the setting; the first step shows the idlest block. */
+  function follow() {
+    const { a, settings } = scene, before = chosen?.graph === settings.graph ? chosen : null;
+    if (before?.key === a.key) return choose(row.work!.block, before.row);
+    if (!step || !before) return choose(idlestBlock(a));
+    const [block = 0] = a.partition!.blocksOf(a.positionOf(before.row));
+    choose(block, before.row);
+  }
 
   /** The parameter that the slider changes: the first one with several numbers. */
   const knobOf = ({ first }: Scene) => first.parameters.find(({ values }) =>
     values.filter((value) => typeof value === "number").length > 1);
+
+  /** The mark of the picture that grows into the next one, as a box on the screen. */
+  function markBox() {
+    const selector = STEPS[step].mark(row);
+    return (selector && stage()!.querySelector(`:scope > :not(.av-zoomed) ${selector}`) ||
+      stage()!).getBoundingClientRect();
+  }
+
+  function goTo(next: number, wanted: number | null = null) {
+    if (next === step) return;
+    const outward = next < step, zoom = startZoom(stage()!);
+    if (wanted !== null) choose(row.work!.block, wanted);
+    const box = markBox();
+    step = next;
+    choose(row.work!.block, row.row);
+    zoom(outward ? markBox() : box, outward);
+    if (!step) play();
+  }
 
   function play() {
     start = performance.now();
@@ -145,42 +229,62 @@ export const story: View = (host, act) => {
 
   function draw() {
     const { a } = scene, knob = knobOf(scene), width = Math.min(widthOf(host), 900);
-    if (!a.partition?.blocks || !a.hardware)
-      return render(html`<p class="av-note">${a.missingReason}</p>`, host);
-    let row = followedRow(scene);
-    if (!step) row = { ...row, work: workOf(a, a.partition, idlestBlock(a)) };
-    const { picture, sentence } = STEPS[step], drawn = picture(row, width);
+    const { picture, sentence, next } = STEPS[step], drawn = picture(row, width);
+    const last = step + 1 === STEPS.length;
     render(html`<div class="av-steps-bar" role="group" aria-label="steps">${
       STEPS.map(({ name }, i) => html`<button type="button" data-control="step ${i}"
-        data-lm-suppress-shortcuts="true" aria-pressed=${i === step} @click=${() => {
-          step = i;
-          draw();
-          if (!step) play();
-        }}>${i + 1} ${name}</button>`)}</div>
-      <p class="av-story-text">${sentence(row, scene)}</p>
+        data-lm-suppress-shortcuts="true" aria-pressed=${i === step}
+        @click=${() => goTo(i)}>${i + 1} ${name}</button>`)}</div>
+      <p class="av-story-text" aria-live="polite">${sentence(row)}</p>
+      <div class="av-stage" style="max-width: ${width}px"><div class="av-story-picture">${
+        step === 2 ? mapHost : drawn ? html`<div class="av-draw">${unsafeHTML(drawn.svg)}</div>${
+          step ? "" : html`<div class="av-curtain"></div>`}` : ""}</div></div>
+      <p class="av-story-buttons">${step ? "" : button("play block", "Play",
+        "Let the warps start again", play)} ${
+        button("next step", last ? "From the start" : `Next: ${next(row)}`,
+          last ? "" : "The framed mark grows into it", () => goTo(last ? 0 : step + 1))} ${
+        button("all controls", "All controls",
+          "All strategies, graphs, settings and pictures", () => act.show("product"))}</p>
       ${knob ? html`<div class="av-story-knob">${slider(`story ${knob.name}`, knob.name,
         `${knob.meaning}.`, knob.values, a.parameters[knob.name],
         (value) => act.set({ parameters: { [knob.name]: value } }), a.resolved[knob.name])}</div>
-        <p class="av-story-answer" role="status">${guess ? answer() : ask(knob.name)}</p>` : ""}
-      <div class="av-story-map" ?hidden=${step !== 2}>${mapHost}</div>
-      <div class="av-story-picture" style="max-width: ${width}px">${drawn
-        ? html`<div class="av-draw">${unsafeHTML(drawn.svg)}</div>${step ? ""
-          : html`<div class="av-curtain"></div>`}` : ""}</div>
-      <p>${step ? "" : button("play block", "Play", "Let the warps start again", play)} ${
-        step + 1 < STEPS.length ? button("next step", "Next", "",
-          () => {
-            step += 1;
-            draw();
-          }) : ""} ${button("all controls", "All controls",
-        "All strategies, graphs, settings and pictures", () => act.show("product"))}</p>`, host);
-    if (step === 2) drawMap(scene);
+        <p class="av-story-answer" role="status">${guess ? answer() : ask(knob.name)}</p>` : ""}`,
+    host);
+    if (step === 2) drawMap(row.scene);
+    const mark = STEPS[step].mark(row);
+    if (mark) stage()!.querySelector(mark)?.classList.add("av-chosen");
   }
+
+  act.link.listen(host, (token) => focusOf(row, token, {
+    record: recordsOf(row), rows: step === 4 && row.columns?.length
+      ? readsPicture(row, 600, 0).rows : [],
+  }));
+
+  /** The framed mark, or the bar of another row, grows when it is clicked. */
+  host.addEventListener("click", ({ target }) => {
+    const mark = (target as Element).closest<SVGElement>("[data-f]");
+    if (!mark || !stage()?.contains(mark) || step + 1 === STEPS.length) return;
+    const [kind, , worker, begins] = mark.dataset.f!.split(":");
+    if (mark.matches(".av-chosen") || kind === "field") return goTo(step + 1);
+    const run = kind === "run" && row.work!.runs.find(({ warp, start }) =>
+      warp === Number(worker) && start === Number(begins));
+    if (run) goTo(step + 1, rowAt(row, run.position));
+  });
 
   let isFirst = true;
   return (newScene) => {
-    scene = newScene;
+    const { a } = scene = newScene;
     if (begin && begin.settings.first !== scene.settings.first) guess = "";
-    draw();
+    if (!a.partition?.blocks || !a.hardware)
+      return render(html`<p class="av-note">${a.missingReason}</p>`, host);
+    const animate = recordPositions(host);
+    follow();
+    animate();
+    const key = `${scene.graph.name} ${row.row}`;
+    if (scene.hasKernel && row.degree && !row.columns && requestedRow !== key) {
+      requestedRow = key;
+      act.ask({ columns: row.row });
+    }
     if (isFirst && host.clientWidth) {
       isFirst = false;
       play();
