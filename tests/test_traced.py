@@ -7,7 +7,7 @@ import pytest
 import accelviz
 from accelviz.errors import ArgumentError
 from accelviz.measure import random_inputs
-from accelviz.strategies import REGISTRY
+from accelviz.strategies import REGISTRY, find_strategy
 from accelviz.widgets.pack import pack_text
 from accelviz.widgets.traced import packed_requests, sources, trace_content
 from tests.compilers import needs_compiler
@@ -41,7 +41,9 @@ def unpacked(content):
     assert np.array_equal(begins, np.searchsorted(request, np.arange(len(begins))))
     sites = pd.DataFrame(content["sites"]).iloc[columns["site"][request]].reset_index(drop=True)
     back = sites.assign(warp=columns["warp"][request], lane=lane, step=request, offset=offset)
-    return back.assign(index=offset // sites["size"], block=content["block"]).drop(columns="size")
+    return back.assign(index=offset // sites["size"], block=content["block"]).drop(
+        columns=["size", "role"]
+    )
 
 
 @pytest.mark.parametrize(("name", "n_cols", "parameters"), CASES)
@@ -60,6 +62,27 @@ def test_a_packed_trace_unpacks_to_the_same(name, n_cols, parameters):
     texts = content["source"]
     for site in content["sites"]:
         assert site["line"] <= texts[site["file"]].count("\n")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "roles"),
+    [
+        (
+            ("accel_gcn", "spmm"),
+            {"metadata": "structure", "columns": "nonzeros", "values": "nonzeros"}
+            | {"X": "input", "Y": "output"},
+        ),
+        (
+            ("lane_groups", "sddmm"),
+            {"rows": "structure", "columns": "nonzeros", "U": "input", "V": "input"}
+            | {"scores": "output"},
+        ),
+    ],
+)
+def test_roles_of_arrays(strategy, roles):
+    graph = MADE["every_kind"]()
+    sites = accelviz.explore(graph, find_strategy(*strategy), n_cols=64).traced()["trace"]["sites"]
+    assert roles.items() <= {site["array"]: site["role"] for site in sites}.items()
 
 
 @pytest.mark.sample(12)

@@ -17,13 +17,18 @@ import pandas as pd
 
 from accelviz import files
 from accelviz.analysis.traffic import changes
-from accelviz.plans import Plan
+from accelviz.plans import Operation, Plan
 from accelviz.widgets.pack import Differences
 
 #: Possible sizes in bytes of an array's elements, which the trace's `index` counts.
 _ELEMENT_BYTES = (1, 2, 4, 8, 16)
 #: Columns of a trace that identify a site.
 _SITE = ["file", "line", "kind", "space", "array", "bytes"]
+#: Arrays of the graph with an entry per nonzero; edge weights are operands of the operation.
+_NONZERO_ARRAYS = (
+    *("columns", "column_indices", "values", "sources", "targets", "offsets", "bits", "places"),
+    *("stage", "staged_columns", "staged_values"),
+)
 _INCLUDE = re.compile(r'^\s*#include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -44,12 +49,16 @@ def trace_content(
     -------
     dict
         `block`, `warps` (per block), `waits`, `sites` and `columns` of `packed_requests`, and
-        `source`: the text of the kernel's files by file name.
+        `source`: the text of the kernel's files by file name. A site has the `role` of its array.
     """
+    packed = packed_requests(traced)
+    written = {site["array"] for site in packed["sites"] if site["kind"] != "load"}
+    for site in packed["sites"]:
+        site["role"] = array_role(site["array"], plan.operation, site["array"] in written)
     return {
         "block": int(traced["block"].iloc[0]) if len(traced) else 0,
         "warps": plan.launch.warps_per_block,
-        **packed_requests(traced),
+        **packed,
         "waits": [dict(wait) for wait in waits],
         "source": sources(plan),
     }
@@ -80,6 +89,23 @@ def packed_requests(traced: pd.DataFrame) -> dict[str, Any]:
         "offsets": Differences(traced["offset"].to_numpy()),
     }
     return {"sites": sites, "columns": columns}
+
+
+def array_role(array: str, operation: Operation, is_written: bool) -> str:
+    """Return what a kernel's array holds: "structure", "nonzeros", "input" or "output".
+
+    Columns and edge weights are "nonzeros", the other operands "input" or "output". Of the rest,
+    written arrays hold sums, which are "output", and arrays that are only read tell workers their
+    work: "structure".
+    """
+    operand = operation.operands.get(array)
+    if operand and operand in operation.outputs:
+        return "output"
+    if array in _NONZERO_ARRAYS or operand and operand.of_nonzeros and "n_cols" not in operand.axes:
+        return "nonzeros"
+    if operand:
+        return "input"
+    return "output" if is_written else "structure"
 
 
 def _sites(

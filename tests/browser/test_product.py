@@ -352,6 +352,66 @@ def test_tracks_zoom_and_scrub(played, traced):
     assert played.page.evaluate(FAULTS) == []
 
 
+#: Returns how much of each track is hatched, by the pixels that have the colour of idle time.
+HATCHED = """(warps) => {
+  const canvas = document.querySelector(".av-tracks canvas"), scale = window.devicePixelRatio;
+  const track = (parseFloat(canvas.style.height) - 26) / warps;
+  const width = canvas.width - 70 * scale;
+  const { data } = canvas.getContext("2d").getImageData(62 * scale, 0, width, canvas.height);
+  return Array.from({ length: warps }, (_, warp) => {
+    const y = Math.round((20 + warp * track + 2) * scale);
+    let first = width;
+    for (let x = width - 1; x >= 0; --x) {
+      const [red, , blue, alpha] = data.slice(4 * (y * width + x), 4 * (y * width + x) + 4);
+      if (red > 150 && blue < 120 && alpha > 60) first = x;
+    }
+    return first / width;
+  });
+}"""
+
+
+@needs_compiler
+def test_warps_that_are_done_are_drawn_idle(saved):
+    explorer = explore("cora", second=None, row=1914)
+    trace = explorer.traced()["trace"]
+    warp, count = trace["columns"]["warp"], len(trace["columns"]["warp"])
+    assert trace["waits"] == []
+    ends = [1 + np.flatnonzero(warp == one).max() for one in range(trace["warps"])]
+    view = saved(explorer, trace=True)
+    view.tab("Play")
+    hatched = view.page.evaluate(HATCHED, trace["warps"])
+    assert hatched == pytest.approx([end / count for end in ends], abs=0.03)
+    view.page.locator(".av-tracks").focus()
+    for _ in range(30):
+        view.page.keyboard.press("ArrowRight")
+    done = [one for one, end in enumerate(ends) if end <= 30]
+    assert len(done) == 10  # those without work, warps 2 to 11
+    assert "Done, and idle until the block ends: warps 2 to 11." in view.text(".av-request")
+
+
+@needs_compiler
+def test_requests_have_the_colour_of_their_array(played, traced):
+    table = requests(traced[1])
+    colours = {}
+    played.tracks.focus()
+    for array in ("metadata", "X", "columns", "Y"):
+        played.page.keyboard.press("Home")
+        target = table.index[table["array"] == array][0]
+        for _ in range(target // 100):
+            played.page.keyboard.press("PageDown")
+        while played.at < target:
+            played.page.keyboard.press("ArrowRight")
+        fills = played.page.locator(".av-lanes rect").evaluate_all(
+            "all => all.map((one) => getComputedStyle(one).fill)"
+        )
+        colours[array] = fills[-1]
+    assert len(set(colours.values())) == 4
+    squares = played.page.locator(".av-legend .av-square").evaluate_all(
+        "all => all.map((one) => getComputedStyle(one).backgroundColor)"
+    )
+    assert squares[:4] == [colours[name] for name in ("metadata", "columns", "X", "Y")]
+
+
 @needs_compiler
 def test_tooltip_of_a_wait_at_a_barrier(played, traced):
     wait = max(traced[2], key=lambda wait: wait["left"] - wait["arrived"])

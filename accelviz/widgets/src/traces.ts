@@ -39,10 +39,13 @@ function openTrace({ block, warps, sites, columns, waits, source }: RawTrace) {
     if (span[0] < 0) span[0] = i;
     span[1] = i;
   }
+  // The request from which on each warp is done.
+  const ends = spans.map(([, last]) => last + 1);
+  for (const { warp: waiting, left } of waits) ends[waiting] = Math.max(ends[waiting], left);
   const site = (i: number) => sites[columns.site[i]];
   const offsetsOf = (i: number) => [...columns.offsets.subarray(begins[i], begins[i + 1])];
   return {
-    block, sites, columns, waits, source, count: all, warps: seen, spans, site,
+    block, sites, columns, waits, source, count: all, warps: seen, spans, ends, site,
     at(i: number): MemoryRequest {
       const where = site(i), lanes = lanesOf(masks[i]), isShared = where.space === "shared";
       const offsets = offsetsOf(i);

@@ -78,9 +78,12 @@ export interface ListedWorkload {
   metadata?: { words: Uint32Array; wide: number; names: string[] };
 }
 
+/** What an array holds; see `array_role` in traced.py. */
+export type Role = "structure" | "nonzeros" | "input" | "output";
+
 export interface Site {
   file: string; line: number; kind: "load" | "store" | "atomic"; space: string; array: string;
-  bytes: number; size: number;
+  bytes: number; size: number; role: Role;
 }
 
 interface Wait {

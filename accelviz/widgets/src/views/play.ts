@@ -51,7 +51,8 @@ export const play: View = (host, act) => {
       }</select>`);
     render(html`<div class="av-play"><div class="av-offer" ?hidden=${!isEmpty}>${
       offerView}</div><div class="av-playing" ?hidden=${isEmpty}><div class="av-bar" role="group"
-      aria-label="playing">${bar}</div>${LEGEND}<div class="av-tracks" role="slider" tabindex="0"
+      aria-label="playing">${bar}</div>${legend(row)}<div
+      class="av-tracks" role="slider" tabindex="0"
       data-lm-suppress-shortcuts="true" style="height: ${view?.height ?? 0}px"
       aria-valuemin="0" aria-valuemax=${Math.max((trace?.count ?? 0) - 1, 0)} aria-valuenow=${index}
       aria-valuetext=${request ? requestSentence(request, row, trace!.count) : ""}
@@ -67,11 +68,14 @@ export const play: View = (host, act) => {
       .map((wait) => wait.warp);
     const warpsText = waiting.length > 4 ? count(waiting.length, "warp")
       : `warp${waiting.length > 1 ? "s" : ""} ${waiting.join(", ")}`;
+    const done = all.ends.flatMap((end, warp) => (end <= index ? [warp] : []));
     const [longest] = index < all.count - 1 ? []
       : [...all.waits].sort((a, b) => (b.left - b.arrived) - (a.left - a.arrived));
     return html`<p class="av-request"><strong class="av-said">${
       requestSentence(request, row, all.count)}</strong> <span class="av-waits">${
       waiting.length ? `Waiting at a barrier now: ${warpsText}.` : ""}</span> <span
+      class="av-done">${done.length ? `Done, and idle until the block ends: ${
+        workersText("warp", done)}.` : ""}</span> <span
       class="av-longest">${longest ? `The longest wait at a barrier was warp ${longest.warp}'s, ` +
       `for ${count(longest.left - longest.arrived, "request")} of others.` +
       loadSentence(longest.warp) : ""}</span></p><div class="av-side"><pre class="av-listing"
@@ -260,7 +264,7 @@ export const play: View = (host, act) => {
           ? `Warp ${warp} makes no request here: it is the turn of others.`
           : waits.some((candidate) => candidate.arrived > at)
             ? `Warp ${warp} touches no memory on its way to the barrier.`
-            : `Warp ${warp} has left the kernel, or touches no memory any more.`;
+            : `Warp ${warp} is done, and idles until the block ends.`;
     act.link.show({ sentence }, { x: event.clientX, y: event.clientY });
   }
 
@@ -312,25 +316,38 @@ function themeColours(host: Element) {
   const inks = Object.fromEntries(Object.entries(INKS).map(([name, variable]) => {
     probe.style.color = `var(--av-${variable})`;
     return [name, getComputedStyle(probe).color];
-  })) as Omit<Inks, "dots">;
+  })) as Omit<Inks, "dots" | "hatch">;
   const tile = Object.assign(document.createElement("canvas"), { width: 6, height: 6 });
   const pen = tile.getContext("2d")!;
   pen.fillStyle = inks.wait; // dots mark waits at barriers; hatching marks idle time
   for (const at of [1.5, 4.5]) pen.fillRect(at - 0.9, at - 0.9, 1.8, 1.8);
-  return { ...inks, dots: pen.createPattern(tile, "repeat")! };
+  const dots = pen.createPattern(tile, "repeat")!;
+  pen.clearRect(0, 0, 6, 6);
+  pen.strokeStyle = inks.wait;
+  pen.lineWidth = 1.2;
+  pen.stroke(new Path2D("M-1 7L7 -1M-1 1L1 -1M5 7L7 5"));
+  return { ...inks, dots, hatch: pen.createPattern(tile, "repeat")! };
 }
 
 const TRACKS_NOTE = "From left to right: the order in which the emulator lets warps make their " +
-  "requests, one in turn. It is no time of a GPU. A warp whose track has ended is done; until " +
-  "the last one is, the block stays, which One row hatches as idle.";
-const legendShape = (kind: string, d: string, text: string) =>
+  "requests, one in turn. It is no time of a GPU. A warp whose track is hatched is done, and " +
+  "idles until the last one is, as in One row.";
+const legendShape = (d: string, text: string) =>
   html`<span><svg width="14" height="12" aria-hidden="true"><path d=${d}
-    fill="var(--av-${kind})"/></svg>${text}</span>`;
+    fill="var(--av-quiet)"/></svg>${text}</span>`;
 const legendSquare = (name: keyof typeof INKS, text: string) => html`<span><span class="av-square"
   style="background: var(--av-${INKS[name]})"></span>${text}</span>`;
-const LEGEND = html`<p class="av-legend">${legendShape("load", "M2 3h10v7H2z", "reads")}
-  ${legendShape("store", "M7 0l6 12H1z", "writes")}
-  ${legendShape("atomic", "M7 0l6 6-6 6-6-6z", "adds by an atomic")}
-  <span><span class="av-hollow">hollow</span>in shared memory</span>
-  <span title="Until all warps of the block have come to it."><span class="av-dotted"></span>waits
-  at a barrier</span><span class="av-probe"></span></p>`;
+
+/** Colours are arrays, shapes are what a request does. */
+function legend({ operation: { name, beside, reads, writes } }: FollowedRow) {
+  const inputs = [beside, reads].filter(Boolean).join(", ");
+  return html`<p class="av-legend">${legendSquare("structure", "row pointers, metadata")}
+    ${legendSquare("nonzeros", name === "spmm" ? "columns, values" : "columns")}
+    ${legendSquare("input", inputs)} ${legendSquare("output", `${writes}, sums`)}
+    ${legendShape("M2 3h10v7H2z", "reads")} ${legendShape("M7 0l6 12H1z", "writes")}
+    ${legendShape("M7 0l6 6-6 6-6-6z", "adds by an atomic")}
+    <span><span class="av-hollow">hollow</span>in shared memory</span>
+    <span title="Until all warps of the block have come to it."><span class="av-dotted"></span>waits
+    at a barrier</span><span title="It is done; the block lasts until its last warp is."><span
+    class="av-hatched"></span>idle</span><span class="av-probe"></span></p>`;
+}

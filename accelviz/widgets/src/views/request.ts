@@ -51,7 +51,7 @@ export function requestSentence(request: MemoryRequest, row: FollowedRow, all: n
 
 /** A picture: the warp's lanes above, the sectors or words below, and lines between them. */
 export function lanesPicture(request: MemoryRequest, width: number) {
-  const { lanes, offsets, kind, array } = request, isShared = request.space === "shared";
+  const { lanes, offsets, role, array } = request, isShared = request.space === "shared";
   const slot = width / LANES, title = "lanes of the warp", parts = [mutedText(0, 12, title)];
   const size = isShared ? WORD : SECTOR;
   const units = isShared ? unitsOf(offsets, 1, size) : request.sectors;
@@ -59,7 +59,7 @@ export function lanesPicture(request: MemoryRequest, width: number) {
   for (let lane = 0; lane < LANES; ++lane) {
     const isActive = lanes.includes(lane), middle = (lane + 0.5) * slot - 0.75;
     parts.push(rect(lane * slot, 18, slot - 1.5, 20,
-      { fill: isActive ? `var(--av-${kind})` : "var(--av-faint)" }));
+      { fill: isActive ? `var(--av-${role})` : "var(--av-faint)" }));
     if (slot >= 18)
       parts.push(textMark(middle, 32, lane, "middle", { class: isActive ? "av-on-kind" : "av-q" }));
     else if (lane % 8 === 0 && middle > textWidth(title) + 16)
@@ -71,7 +71,7 @@ export function lanesPicture(request: MemoryRequest, width: number) {
   });
   parts.push(path(lines.join(""), { class: "av-threads" }));
   units.forEach((unit, i) => {
-    parts.push(rect(i * unitWidth, 85, unitWidth - 1.5, 18, { fill: `var(--av-${kind})` }));
+    parts.push(rect(i * unitWidth, 85, unitWidth - 1.5, 18, { fill: `var(--av-${role})` }));
     if (textWidth(number(unit)) < unitWidth - 6)
       parts.push(textMark((i + 0.5) * unitWidth, 98, number(unit), "middle",
         { class: "av-on-kind" }));

@@ -4,8 +4,10 @@
 import { clamp, number } from "../numbers";
 import { roundStep } from "../plot";
 import type { sectorMap, Trace } from "../traces";
+import type { Role } from "../types";
 
-const KINDS = ["store", "atomic", "load"] as const; // from the top of a track
+/** Roles of arrays, from the top of a track. */
+export const ROLES: Role[] = ["structure", "nonzeros", "input", "output"];
 const SHAPE_PIXELS = 3; // least pixels per request at which shapes are drawn
 const LEFT = 62, RIGHT = 8, TOP = 20; // margins in pixels; names of warps at the left, axis on top
 
@@ -15,10 +17,12 @@ const TRACKS_HEIGHT = 330, LABEL_HEIGHT = 13;
 /** Colours by use, as names of the page's CSS variables. `head` is the current request, `quiet` are
  *  labels, `once` and `again` are sectors read once and repeatedly. */
 export const INKS = {
-  load: "load", store: "store", atomic: "atomic", wait: "wait", head: "ring", row: "row",
+  structure: "structure", nonzeros: "nonzeros", input: "input", output: "output",
+  wait: "wait", head: "ring", row: "row",
   line: "rest", quiet: "quiet", back: "back", again: "text", once: "row",
 };
-export type Inks = Record<keyof typeof INKS, string> & { dots: CanvasPattern };
+export type Inks = Record<keyof typeof INKS, string> &
+  Record<"dots" | "hatch", CanvasPattern>;
 export type Tracks = ReturnType<typeof makeTracks>;
 type Pen = CanvasRenderingContext2D;
 
@@ -59,6 +63,8 @@ export function makeTracks(trace: Trace) {
         pen.fillText(`warp ${warp}`, LEFT - 8, y + Math.max(track / 2 + 4, 9));
       pen.fillStyle = inks.line;
       if (first >= 0) fillAcross(pen, first, last + 1, y + track / 2 - 0.5, 1);
+      pen.fillStyle = inks.hatch;
+      fillAcross(pen, trace.ends[warp], trace.count, y + 1, track - (track > 9 ? 3 : 1));
     });
     for (const { warp, arrived, left } of trace.waits) {
       const y = TOP + warp * track;
@@ -93,13 +99,14 @@ export function makeTracks(trace: Trace) {
     }
   }
 
-  /** Draw loads as bars, stores as triangles, atomics as diamonds; hollow in shared memory. */
+  /** Draw loads as bars, stores as triangles, atomics as diamonds, in the colour of their array;
+   *  hollow in shared memory. */
   function drawShapes(pen: Pen, inks: Inks) {
     const per = (view.width - LEFT - RIGHT) / view.visibleCount;
     const w = clamp(per - 1, 2, 12) / 2, h = Math.min(track - 3, 16) / 2;
     const end = Math.min(trace.count, view.to);
     for (let i = Math.max(0, Math.floor(view.from)); i < end; ++i) {
-      const { kind, space } = trace.site(i), shared = space === "shared";
+      const { kind, space, role } = trace.site(i), shared = space === "shared";
       const x = xOf(i + 0.5), y = TOP + trace.columns.warp[i] * track + track / 2;
       const corners = kind === "store" ? [[0, -h], [w + 1, h], [-w - 1, h]]
         : kind === "atomic" ? [[0, -h], [w + 1, 0], [0, h], [-w - 1, 0]]
@@ -107,34 +114,34 @@ export function makeTracks(trace: Trace) {
       pen.beginPath();
       for (const [dx, dy] of corners) pen.lineTo(x + dx, y + dy);
       pen.closePath();
-      pen.fillStyle = shared ? inks.back : inks[kind];
+      pen.fillStyle = shared ? inks.back : inks[role];
       pen.fill();
       if (!shared) continue;
-      pen.strokeStyle = inks[kind];
+      pen.strokeStyle = inks[role];
       pen.lineWidth = 1.4;
       pen.stroke();
     }
   }
 
-  /** Draw the kinds of requests in each pixel: stores at the top, atomics, loads at the bottom. */
+  /** Draw the arrays of the requests in each pixel, a line per role. */
   function drawBins(pen: Pen, inks: Inks) {
     const pixels = Math.ceil(view.width - LEFT - RIGHT), scale = pixels / view.visibleCount;
-    const { warp, site } = trace.columns, kinds = new Uint8Array(pixels * trace.warps);
+    const { warp, site } = trace.columns, roles = new Uint8Array(pixels * trace.warps);
     const end = Math.min(trace.count, Math.ceil(view.to));
-    const bits = trace.sites.map(({ kind }) => 1 << KINDS.indexOf(kind));
+    const bits = trace.sites.map(({ role }) => 1 << ROLES.indexOf(role));
     for (let i = Math.max(0, Math.floor(view.from)); i < end; ++i) {
       const x = clamp(Math.floor((i - view.from) * scale), 0, pixels - 1);
-      kinds[warp[i] * pixels + x] |= bits[site[i]];
+      roles[warp[i] * pixels + x] |= bits[site[i]];
     }
-    const lineHeight = (track - 2) / 3;
-    KINDS.forEach((kind, bit) => {
-      const has = (w: number, x: number) => x < pixels && (kinds[w * pixels + x] >> bit) & 1;
-      pen.fillStyle = inks[kind];
+    const lineHeight = (track - 2) / ROLES.length;
+    ROLES.forEach((role, bit) => {
+      const has = (w: number, x: number) => x < pixels && (roles[w * pixels + x] >> bit) & 1;
+      pen.fillStyle = inks[role];
       for (let w = 0; w < trace.warps; ++w) {
         const y = TOP + w * track + 1 + bit * lineHeight;
         for (let x = 0, to; x < pixels; x = to + 1) {
           for (to = x; has(w, to);) ++to;
-          if (to > x) pen.fillRect(LEFT + x, y, to - x, Math.max(lineHeight - 0.3, 1.5));
+          if (to > x) pen.fillRect(LEFT + x, y, to - x, Math.max(lineHeight - 0.3, 1.2));
         }
       }
     });
