@@ -70,8 +70,11 @@ def test_a_section_without_results_stays_unless_its_page_is_of_one_machine(tmp_p
 
 
 def test_products_of_bits_meet_their_targets():
-    assert bits.products(recorded("bits-table-h200")).count(" yes ") == 21
-    assert "21 of 24 are met" in (DOCS / "bits.md").read_text("utf-8")
+    products = bits.products(recorded("bits-table-h200"))
+    missed = products[~products["met"]]
+    assert len(products) == 24
+    assert len(missed) == 3
+    assert missed["us"].between(6, 6.8).all()  # of which an empty launch is 2.9
 
 
 def run(kernel, kind, warps, tool, hit, seconds=1.0):
@@ -121,24 +124,23 @@ def test_convolutions_times_and_targets_by_hand():
     assert "no slower than masked on 0 of" in convolution.verdict(slow).splitlines()[1]
 
 
-def test_sddmm_s_ratios_by_hand_and_a_missed_target_is_named():
+def test_sddmm_s_ratios_by_hand_and_its_least_lead_is_named():
     rows = recorded("sddmm-h200")
     by_case = sddmm.cases(rows)
     assert len(by_case) == 19 * 4
+    assert (by_case["ahead"] > 1).all()
     case = rows[(rows["graph"] == "mit8") & (rows["columns"] == 64)]
     times = case.set_index("strategy")["median_us"]
     assert by_case.loc[("mit8", 64), "ahead"] == times["cusparse"].min() / times["lane_groups"]
     slow = by_case.copy()
     slow.loc[("mit8", 64), ["ahead", "share"]] = [1.25, 0.5]
     counters = pd.DataFrame(
-        {"l2_pct": [60.0], "dram_pct": [5.0], "l1_hit_pct": [20.0]}
-        | {"active_cycles": [80.0], "elapsed_cycles": [100.0]},
+        {"l2_pct": [60.0], "active_cycles": [80.0], "elapsed_cycles": [100.0]},
         index=pd.MultiIndex.from_tuples([("mit8", 64)]),
     )
-    text = sddmm.verdict(slow, counters)
-    assert "**not met** on mit8 with 64 columns, 1.25" in text
-    assert "2.50 times as fast" in text
-    assert "the L2 at 60 % of its peak while the SMs work 80 % of the launch" in text
+    text = sddmm.least(slow, counters)
+    assert "The least lead is 1.25, on mit8 with 64 columns." in text
+    assert "The L2 works at 60 % of its peak there, and the SMs work 80 % of the launch" in text
 
 
 def test_recorded_tiles_are_counted():

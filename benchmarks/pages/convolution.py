@@ -12,7 +12,7 @@ import accelviz
 from accelviz.convolution import NETWORKS, ChannelMap
 from accelviz.convolution.networks import Network
 from accelviz.measure.comparison import geometric_mean
-from benchmarks.pages.document import Page, Results, machine, markdown
+from benchmarks.pages.document import Listing, Page, Parts, Results, machine, markdown
 
 OURS, MASKED = "strided_windows", "masked"
 #: Settings of our kernels' blocks, in the order of a record's name.
@@ -59,27 +59,14 @@ PRINTED_SIZES = {
     ),
 }
 _LAYER = ["network", "batch", "cg", "co", "layer"]
-BOTH = {
+#: Headings of the table of layers, with strategy and arithmetic.
+COLUMNS = {
     "copy": ("floor", ""),
     "ours, TF32": (OURS, "tf32"),
     "masked": (MASKED, "tf32"),
-    "`pw`": ("pw", "tf32"),
-    "`gpw`": ("gpw", "tf32"),
     "ours, 3xTF32": (OURS, "3xtf32"),
     "masked, float32": (MASKED, "float32"),
-}
-#: For each pass, headings of its table with strategy and arithmetic.
-COLUMNS = {
-    "forward": BOTH
-    | {
-        "`pw`, float32": ("pw", "float32"),
-        "`gpw`, float32": ("gpw", "float32"),
-        "`dsxplore`": ("dsxplore", "float32"),
-        "`convolution_stack`": ("convolution_stack", "float32"),
-        "`channel_stack`": ("channel_stack cyclic=0", "float32"),
-    },
-    "backward": BOTH
-    | {"`dsxplore`": ("dsxplore", "float32"), "`dsxplore_var`": ("dsxplore_var", "float32")},
+    "`dsxplore`": ("dsxplore", "float32"),
 }
 
 
@@ -143,14 +130,19 @@ def over_masked(us: pd.DataFrame, arithmetic: str) -> pd.Series:
     return us[MASKED, ALIKE[arithmetic]] / us[OURS, arithmetic]
 
 
-def layers(us: pd.DataFrame, direction: str) -> str:
-    """Return the times of all layers in the setting of the large tables."""
-    rows = us.xs((direction, *SETTING), level=("pass", "batch", "cg", "co"))
+def layers(us: pd.DataFrame) -> Parts:
+    """Return the forward times of some layers in one setting, and the file with all."""
+    rows = us.xs(("forward", *SETTING), level=("pass", "batch", "cg", "co"))
     lines = [
-        (f"{NAMES[network]} {layer}", *(_time(row.get(key)) for key in COLUMNS[direction].values()))
+        (f"{NAMES[network]} {layer}", *(_time(row.get(key)) for key in COLUMNS.values()))
         for (network, layer), row in rows.iterrows()
     ]
-    return markdown(("layer", *COLUMNS[direction]), lines)
+    listed = us.copy()
+    listed.columns = pd.Index([" ".join(filter(None, names)) for names in us.columns])
+    every = Listing(
+        listed.reset_index(), "convolution", "Every layer, setting and kernel, both passes"
+    )
+    return [markdown(("layer", *COLUMNS), lines), every]
 
 
 def described(number: str, name: str, variant: str | tuple[int, ...] | None) -> Network:
@@ -164,27 +156,26 @@ def described(number: str, name: str, variant: str | tuple[int, ...] | None) -> 
     return network.with_block(variant) if isinstance(variant, str) else network.with_depths(variant)
 
 
-def sizes(_: Results) -> str:
-    """Return parameters and MFLOPs of the thesis's networks beside the printed ones."""
+def sizes(_: Results) -> Parts:
+    """Return the file with parameters and MFLOPs of the thesis's networks, printed and here."""
     lines = []
     for number, rows in PRINTED_SIZES.items():
         for name, variant, parameters, flops in rows:
             network = described(number, name, variant)
-            kind = "{" + ", ".join(map(str, variant)) + "}" if isinstance(variant, tuple) else ""
+            kind = " ".join(map(str, variant)) if isinstance(variant, tuple) else ""
             kind = "DW + SCC, cg 2" if variant == SLIDING else kind
-            counts = (network.parameters / 1e6, network.convolution_weights / 1e6)
-            cells = (f"{parameters:.2f}", *(f"{count:.2f}" for count in counts))
-            lines.append(
-                (
-                    number,
-                    f"{name} {kind}".strip(),
-                    *cells,
-                    f"{flops:,.0f}",
-                    f"{network.flops / 1e6:,.0f}",
-                )
-            )
-    head = ("table", "network", "million parameters, printed", "here", "of convolutions")
-    return markdown((*head, "MFLOPs, printed", "here"), lines)
+            line = {"table": number, "network": name, "variant": kind}
+            line |= {"parameters_printed": parameters * 1e6, "parameters": network.parameters}
+            line |= {"of_convolutions": network.convolution_weights}
+            lines.append(line | {"mflops_printed": flops, "mflops": network.flops / 1e6})
+    table = pd.DataFrame(lines)
+    table = table.assign(
+        **{
+            name: (table[name] / 1e6).map("{:.3f}".format)
+            for name in ("parameters_printed", "parameters", "of_convolutions")
+        }
+    )  # millions
+    return [Listing(table, "network-sizes", "Million parameters and MFLOPs, printed and here")]
 
 
 def _time(value: float | None) -> str:
@@ -251,10 +242,9 @@ PAGES = [
         {
             "machine": errors,
             "network-sizes": sizes,
-            "forward": lambda results: layers(times(results["convolution-h200"]), "forward"),
-            "backward": lambda results: layers(times(results["convolution-h200"]), "backward"),
+            "layers": lambda results: layers(times(results["convolution-h200"])),
             "settings": lambda results: settings(times(results["convolution-h200"])),
-            "targets": lambda results: verdict(times(results["convolution-h200"])),
+            "verdict": lambda results: verdict(times(results["convolution-h200"])),
         },
     )
 ]
