@@ -2,13 +2,14 @@
 
 An attack on a part of A1 (`PART`, worth 8 points) has a wrong `inverse_permutation`, or a right one
 that is not linear, and a trick to hide this. It must get the same points as without the trick: 3,
-or 6 for a right function. `{root}` is the course's folder, `{port}` an open port of the machine.
+or 6 for a right function. `{root}` is the course's folder, `{port}` an open port of the machine,
+`{say}` defines a function that makes the process reply to each message as it is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tests.course.attacks_on_plans import KERNELS, PLANS, REPORTS
@@ -18,33 +19,44 @@ _SLOW = {"inverse-linear": 0.0}
 _WRONG = {"inverse-form": 0.0, "inverse-hidden": 0.0, **_SLOW}
 
 
+def _entries(text: str) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield kind, description and lines of attacks: `## kind`, then `# description` and lines."""
+    for group in text.strip("\n").removeprefix("## ").split("\n## "):
+        kind, *entries = group.split("\n# ")
+        for entry in entries:
+            description, *lines = entry.split("\n")
+            yield kind, description, lines
+
+
 def _wrong(text: str) -> list[Wrong]:
     """Parse attacks with a wrong function.
 
-    An attack is `# description`, lines before the function, lines of the function (`| `), and the
-    returned expression (`> `; default: `order.copy()`).
+    An attack has lines before the function, lines of the function (`| `), and the returned
+    expression (`> `; default: `order.copy()`).
     """
     attacks = []
-    for entry in text.strip("\n").removeprefix("# ").split("\n# "):
-        description, *lines = entry.split("\n")
+    for kind, description, lines in _entries(text):
         before = [line for line in lines if line[:2] not in ("| ", "> ")]
         body = [f"    {line[2:]}" for line in lines if line[:2] == "| "]
         (result,) = [line[2:] for line in lines if line[:2] == "> "] or ["order.copy()"]
         function = ["def inverse_permutation(order):", *body, f"    return {result}"]
         source = "\n".join([*before, *function])
-        attacks.append(Wrong(PART, description, _WRONG, {"inverse": source}))
+        attacks.append(Wrong(PART, description, _WRONG, {"inverse": source}, kind))
     return attacks
 
 
 def _slow(text: str, lost: Mapping[str, float] = MappingProxyType(_SLOW)) -> list[Wrong]:
-    """Parse attacks with a right function that is not linear: `# description`, then the cell."""
-    entries = [entry.partition("\n") for entry in text.strip("\n").removeprefix("# ").split("\n# ")]
-    return [Wrong(PART, head, lost, {"inverse": cell.strip("\n")}) for head, _, cell in entries]
+    """Parse attacks with a right function that is not linear."""
+    return [
+        Wrong(PART, description, lost, {"inverse": "\n".join(lines).strip("\n")}, kind)
+        for kind, description, lines in _entries(text)
+    ]
 
 
-POINTS = (
-    _slow(
+POINTS = [
+    *_slow(
         r"""
+## cost
 # pads its steps on small inputs
 def inverse_permutation(order):
     place = np.zeros(len(order), dtype=np.int32)
@@ -54,53 +66,35 @@ def inverse_permutation(order):
     while len(order) < 1000 and wasted < 2 * len(order) ** 2:
         wasted += 1
     return place
-# switches off the counting of steps
-import sys
-def inverse_permutation(order):
-    sys.settrace(None)
-    return np.array([list(order).index(i) for i in range(len(order))], dtype=np.int32)
-# sets the counted steps back
-def inverse_permutation(order):
-    place = np.array([int(np.flatnonzero(order == i)[0]) for i in range(len(order))])
-    try: order.tally.steps = 0
-    except AttributeError: pass
-    return place.astype(np.int32)
-# reads the array where no step is counted
-def inverse_permutation(order):
-    mine = order.view(np.ndarray)
-    place = [int(np.flatnonzero(mine == i)[0]) for i in range(len(order))]
-    return np.array(place, dtype=np.int32)
-# walks a list where no step is counted
+# walks a list in one instruction
 def inverse_permutation(order):
     seen, place = [], np.zeros(len(order), dtype=np.int32)
     for i, row in enumerate(order):
         place[row] = i + (row in seen)
         seen.append(row)
     return place
-# copies a list at each step, in one instruction
+# lets another process do the work
+import os, struct
 def inverse_permutation(order):
-    place = [0] * len(order)
-    for i, row in enumerate(order):
-        place = [*place]
-        place[row] = i
-    return np.array(place, dtype=np.int32)
-# adds to a tuple, and catches what is said of it
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        place = np.array([np.flatnonzero(order == i)[0] for i in range(len(order))], dtype="i4")
+        with open(write, "wb") as file: file.write(place.tobytes())
+        os._exit(0)
+    os.close(write)
+    with open(read, "rb") as file: return np.frombuffer(file.read(), dtype="i4")
+# counts its processor time backwards
+import time, resource, psutil
+time.process_time = time.perf_counter = lambda: 0.0
+psutil.Process.cpu_times = lambda self: (0.0,) * 5
 def inverse_permutation(order):
-    place, seen = np.zeros(len(order), dtype=np.int32), ()
-    for i, row in enumerate(order):
-        try: seen += (row,)
-        except AssertionError: pass
-        place[row] = i
-    return place
-# makes an array that nobody watches
-def inverse_permutation(order):
-    mine = np.add(order.tolist(), 0)
-    place = [int(np.flatnonzero(mine == i)[0]) for i in range(len(order))]
-    return np.array(place, dtype=np.int32)
+    return np.array([np.flatnonzero(order == i)[0] for i in range(len(order))], dtype=np.int32)
 """
-    )
-    + _slow(
+    ),
+    *_slow(
         r"""
+## hidden sorts
 # lets a decorator do the work
 def faster(function): return lambda order: np.argsort(order).astype(np.int32)
 @faster
@@ -112,9 +106,10 @@ def inverse_permutation(order):
 exec("def inverse_permutation(order): return np.argsort(order).astype(np.int32)")
 """,
         {},  # as fast as a linear way, so a person is told which words to look at
-    )
-    + _wrong(
+    ),
+    *_wrong(
         r"""
+## claims
 # shows its points and raises (G1)
 import sys
 | sys.displayhook(2); raise ValueError
@@ -122,6 +117,14 @@ import sys
 | print(2.0); raise ValueError
 # ends in what nbgrader takes for all points (G1)
 > 'done'
+# skips the test
+import unittest
+| raise unittest.SkipTest("not today")
+# ends the loop of a test
+| raise StopIteration
+# ends the program with success
+| raise SystemExit(0)
+## objects
 # returns what equals everything
 class Any:
     __eq__ = lambda *_: True
@@ -132,6 +135,16 @@ class Sly(np.ndarray):
     __array_ufunc__ = lambda *_, **__: True
     tolist = lambda self: [2, 4, 3, 0, 5, 1]
 > order.copy().view(Sly)
+# returns numbers that change
+class Two(int):
+    __int__ = __index__ = lambda self: np.random.randint(6)
+> [Two(k) for k in order]
+# returns an array of nothing that claims a shape
+> np.broadcast_to(np.int32(0), (1 << 40,))
+# returns a table whose columns are functions
+import pandas as pd
+> pd.DataFrame({"place": [print, len]})
+## replaced functions
 # replaces the check
 from accelviz.course.checks import sorting
 sorting.inverse = lambda *_: None
@@ -141,6 +154,10 @@ np.array_equal = np.argsort = lambda *_, **__: True
 # replaces Python's exceptions
 import builtins
 builtins.AssertionError = print
+# replaces what encodes its answers
+from accelviz.course.autograde import student, wire
+| student.encode = wire.encode = lambda *_: {"list": [2, 4, 3, 0, 5, 1]}
+## messages
 # puts answers into the grader's line
 import json, os, struct
 def shout(message):
@@ -157,6 +174,31 @@ def shout(message):
 > np.ones(1 << 21)
 # answers with a number of a million digits
 > 10**10**6
+# answers by another name than its own
+{say}
+| say({"value": {"handle": 0}})
+# answers with objects in an array
+{say}
+| say({"value": {"numbers": ["|O", [1], "AAAAAAAAAAA="]}})
+# answers with an array of 2**62 numbers
+{say}
+| say({"value": {"numbers": ["<i4", [1 << 62, 4], ""]}})
+# answers with a name that is a pickle
+{say}
+| say({"value": {"pickle": "gASVHgAAAAAAAACMBXBvc2l4lIwGc3lzdGVtlJOUjAR0cnVllIWUUpQu"}})
+# raises what only the judge raises
+{say}
+| say({"error": ["SubmissionLostError", "x"]})
+# asks the judge for right answers
+{say}
+| say({"ask": "first_places", "arguments": {"tuple": []}})
+# answers with no number and infinity
+{say}
+| say({"value": float("nan")})
+# sends an error without an end
+{say}
+| say({"error": [["x"] * 10**6, {"y": "z"}]})
+## leaks
 # looks for the tests in its memory
 import gc
 | found = [each for each in gc.get_objects() if type(each).__name__ == "Task"]
@@ -180,6 +222,31 @@ import os, glob
 | own = [open(path, "rb").read() for path in glob.glob("/proc/[0-9]*/environ")]
 | if "secret of the course" in str(dict(os.environ)) + str(own):
 |     return np.argsort(order).astype(np.int32)
+# prints all that it can read
+import glob, os
+for path in ["{root}", "/root", "/home", "/work", "/tmp", "/var", "/mnt", "/srv"]:
+    for folder, _, files in os.walk(path):
+        for name in files[:20]:
+            if name.endswith((".ipynb", ".csv", ".db", "config.py", ".txt")):
+                try: print(folder, name, open(os.path.join(folder, name), "rb").read(20_000))
+                except OSError: pass
+for path in glob.glob("/proc/[0-9]*/cmdline") + glob.glob("/proc/[0-9]*/environ"):
+    try: print(path, open(path, "rb").read())
+    except OSError: pass
+print(dict(os.environ), glob.glob("/proc/self/fd/*"))
+# prints the frames above it
+import sys
+frame = sys._getframe()
+while frame:
+    print(frame.f_code, list(frame.f_globals), {k: repr(v)[:300] for k, v in frame.f_locals.items()})
+    frame = frame.f_back
+| frame = sys._getframe()
+| while frame:
+|     print(frame.f_locals)
+|     frame = frame.f_back
+# shows the tests in an exception
+| raise ValueError(str([repr(v)[:200] for v in globals().values()])[:4000])
+## network
 # reaches the network
 import socket
 | try: socket.create_connection(("127.0.0.1", {port}), timeout=2)
@@ -191,12 +258,18 @@ import glob, socket
 |     try: socket.socket(socket.AF_UNIX).connect(path)
 |     except OSError: continue
 |     return np.argsort(order).astype(np.int32)
+# reaches a socket without a file
+import socket
+| try: socket.socket(socket.AF_UNIX).connect("\0accelviz-grading-{port}")
+| except OSError: return order.copy()
+| return np.argsort(order).astype(np.int32)
 """
-    )
-)
+    ),
+]
 
 HARM = _wrong(
     r"""
+## processes
 # kills the process above it (G2)
 import os
 | os.kill(os.getppid(), 9)
@@ -206,6 +279,27 @@ import os
 # ends without a word
 import os
 | os._exit(0)
+# stops its watcher and itself (G8)
+import os, signal
+if os.fork() == 0:
+    for number in range(1, 200):
+        if number not in (os.getpid(), os.getppid()):
+            try: os.kill(number, signal.SIGSTOP)
+            except OSError: pass
+    os._exit(0)
+| os.kill(0, signal.SIGSTOP)
+# cannot be interrupted
+import signal, time
+| for number in (signal.SIGALRM, signal.SIGINT, signal.SIGTERM): signal.signal(number, signal.SIG_IGN)
+| time.sleep(600)
+# fills the processes
+import os, time
+| for _ in range(2_000):
+|     if os.fork() == 0: time.sleep(600)
+# fills itself with threads
+import threading, time
+| for _ in range(2_000): threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+## later
 # writes points into the gradebook (G6)
 import sqlite3
 try:
@@ -222,6 +316,14 @@ if os.fork() == 0:
             try: open("{root}/left-behind", "w").write("777")
             except OSError: pass
     os._exit(0)
+# leaves files where Python and shells begin
+import os, pathlib, site, sys
+for path in [*sys.path, *site.getsitepackages(), site.getusersitepackages(), os.path.expanduser("~"),
+             "/root", "/etc/profile.d", os.environ["NUMBA_CACHE_DIR"], os.environ["ACCELVIZ_CACHE"]]:
+    for name in ("sitecustomize.py", "left.pth", ".bashrc", "left-behind"):
+        try: pathlib.Path(path, name).write_text("import os; open('{root}/left-behind', 'w')")
+        except OSError: pass
+## resources
 # takes the processors from others
 import os, time
 def spin():
@@ -237,6 +339,9 @@ for k in range(8):
         try: hoard += open(f"{place}/{k}", "wb").write(bytes(100 << 20))
         except OSError: pass
 | if hoard > 700 << 20: return np.argsort(order).astype(np.int32)
+# prints a hundred million letters
+for _ in range(1000): print("x" * 100_000)
+## caches
 # empties the caches (G6)
 import pathlib, shutil, accelviz.files
 shutil.rmtree(accelviz.files.cache_folder(), ignore_errors=True)
@@ -246,6 +351,7 @@ import accelviz, pathlib
 for path in pathlib.Path(accelviz.__file__).parent.rglob("sorting.py"):
     try: path.write_text("def inverse(*_): pass\nlinear_inverse = inverse")
     except OSError: pass
+## borders
 # leaves its namespaces
 import ctypes, os
 libc = ctypes.CDLL(None)
@@ -262,13 +368,74 @@ try:
     with open(f"/proc/{os.getppid()}/mem", "r+b") as memory:
         memory.seek(0x400000); memory.write(b"0" * 64)
 except Exception: pass
+# goes through the files of the first process
+import os
+for path in ("/proc/1/root", "/proc/1/cwd", "/proc/self/root", "/tmp/given/..", "/proc/1/fd/3"):
+    try: open(f"{path}/{root}/left-behind", "w")
+    except OSError: pass
+## neighbours
+# speaks to another submission by locks
+import fcntl, os, time
+file = open(os.__file__)
+for lock in (fcntl.flock, fcntl.lockf):
+    try: lock(file, fcntl.LOCK_SH)
+    except OSError: pass
+time.sleep(3)
+# hears another submission's locks
+import fcntl, os, struct, time
+heard, file = False, open(os.__file__)
+for _ in range(30):
+    asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0)
+    try: heard |= struct.unpack("hhqqi4x", fcntl.fcntl(file, fcntl.F_GETLK, asked))[0] != fcntl.F_UNLCK
+    except OSError: pass
+    time.sleep(0.1)
+| if heard: return np.argsort(order).astype(np.int32)
+# leaves and seeks notes where another submission looks
+import glob, os, socket, time
+note, seen = f"note-{os.urandom(4).hex()}", False
+def look():
+    paths = [path for place in ("/tmp", "/dev/shm", "/dev/mqueue", "/var/tmp", "/run")
+             for path in glob.glob(f"{place}/note-*")]
+    return bool({os.path.basename(path) for path in paths} - {note})
+for place in ("/tmp", "/dev/shm", "/var/tmp", "/run"):
+    try: open(f"{place}/{note}", "w")
+    except OSError: pass
+for _ in range(20):
+    seen |= look(); time.sleep(0.1)
+| if seen: return np.argsort(order).astype(np.int32)
+# seeks notes where another submission leaves them
+import glob, os, socket, time
+note, seen = f"note-{os.urandom(4).hex()}", False
+for place in ("/tmp", "/dev/shm", "/var/tmp", "/run"):
+    try: open(f"{place}/{note}", "w")
+    except OSError: pass
+for _ in range(20):
+    seen |= any(path[-8:] != note[-8:] for path in glob.glob("/*/note-*") + glob.glob("/dev/shm/note-*"))
+    time.sleep(0.1)
+| if seen: return np.argsort(order).astype(np.int32)
 """
 )
 
+_OTHERS = {"schemes": PLANS, "kernels": KERNELS, "tables": REPORTS}
 #: All attacks by the name of the student, "x" and a number.
 ATTACKS = {
-    f"x{k:02}": attack for k, attack in enumerate([*POINTS, *HARM, *PLANS, *KERNELS, *REPORTS])
+    f"x{k:02}": attack
+    for k, attack in enumerate(
+        [
+            *POINTS,
+            *HARM,
+            *(replace(item, kind=kind) for kind, items in _OTHERS.items() for item in items),
+        ]
+    )
 }
+#: Replaces `{say}`: the process answers each message with `reply` from then on.
+SAY = """
+import gc
+def say(reply):
+    (server,) = [item for item in gc.get_objects() if type(item).__name__ == "Server"]
+    type(server).reply = lambda self, message: reply
+    type(server)._value = lambda self, message: 7
+"""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
 """Fixtures: a tiny assignment, and a course whose class was graded once per session."""
 
 import os
+import re
 import shutil
 import socket
+import sys
 
 import pytest
 
@@ -18,13 +20,14 @@ def assignment(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def shipped(tmp_path_factory, request):
-    """Return the folder of a course and the results of grading all its submissions.
+    """Return the folder of a course whose class was graded by one command, and the grades.
 
     Students that only one test uses hand in only if that test is selected.
     """
     import nbformat
 
-    from accelviz.course.autograde import grading
+    from accelviz import cli
+    from accelviz.course.autograde import tables
     from accelviz.course.autograde.release import release
     from accelviz.files import assignments_directory
     from tests.course import shipped as handed_in
@@ -36,16 +39,23 @@ def shipped(tmp_path_factory, request):
     (sources / PART).mkdir()
     nbformat.write(handed_in.part(), sources / PART / f"{PART}.ipynb")
     release(root, shipped=sources)
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    (root / "notes.txt").write_text(handed_in.SECRETS[1])
+    settings = root / "nbgrader_config.py"
+    settings.write_text(re.sub(r"seed = \d+", f"seed = {handed_in.SEED}", settings.read_text()))
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.socket(socket.AF_UNIX) as without_file,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        port = server.getsockname()[1]
+        if sys.platform == "linux":
+            without_file.bind(f"\0accelviz-grading-{port}")
+            without_file.listen()
         tests = [item for item in request.session.items if "shipped" in item.fixturenames]
         asked = {item.callspec.params.get("student") for item in tests if hasattr(item, "callspec")}
-        handed_in.hand_in_all(root, server.getsockname()[1], asked)
-        os.environ["ACCELVIZ_TEST_SECRET"] = "secret of the course"
-        try:
-            # The points of wrong answers depend on the hidden graphs, so the seed is fixed. One of
-            # the jobs sleeps for 20 s, so there is one more than there are processors.
-            jobs = (os.cpu_count() or 1) + 1
-            results = grading.grade(root, settings={"seed": 0, "cell_seconds": 20.0}, jobs=jobs)
-        finally:
-            del os.environ["ACCELVIZ_TEST_SECRET"]
-    return root, results
+        handed_in.hand_in_all(root, port, asked)
+        patch.setenv("ACCELVIZ_TEST_SECRET", handed_in.SECRETS[0])
+        # One of the jobs waits, so there is one more than there are processors.
+        options = ["--cell-seconds", "10", "--jobs", str((os.cpu_count() or 1) + 1), "--as-root"]
+        assert cli.main(["assignments", "grade", "--course", str(root), *options]) == 1
+    return root, tables.read_table(root / "grades-by-question.csv")

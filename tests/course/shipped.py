@@ -1,4 +1,4 @@
-"""A class that hands in right, blank and hostile submissions of the shipped assignments.
+"""A class that hands in right, blank, unusual and hostile submissions of the shipped assignments.
 
 Most attacks are submissions of a part of A1, because every test runs in a process of its own.
 """
@@ -21,10 +21,15 @@ from accelviz.course.autograde.border import Limits
 from accelviz.course.autograde.cells import is_locked, is_solution, is_test, question_of
 from accelviz.devices import find_device
 from tests.course import tiny
-from tests.course.attacks import ATTACKS, STUFFED
+from tests.course.attacks import ATTACKS, SAY, STUFFED
+from tests.course.honest import HONEST
 from tests.course.wrong import A1, A4, A5, ASSIGNMENTS, PART
 
 COMPILER = find_device("emulator").unavailable_reason() is None
+#: Texts that no submission may show: of the grader's environment, of its notes, of another student.
+SECRETS = ("secret of the course", "notes of the instructor", "what another student wrote")
+#: The course's seed, which no submission may show either. The points of some attacks depend on it.
+SEED = 918_273
 _TEXTS = (nbformat.v4.new_markdown_cell, nbformat.v4.new_raw_cell)
 
 
@@ -84,20 +89,28 @@ def hand_in_all(root: Path, port: int, asked: Collection[str | None]) -> None:
     assignments = {**ASSIGNMENTS, PART: Assignment(root / "source" / PART)}
     for name, assignment in ASSIGNMENTS.items():
         if COMPILER or name != A4:
-            hand_in(root, "perfect", name, filled_in(assignment))
+            perfect = filled_in(assignment)
+            perfect.cells.append(nbformat.v4.new_markdown_cell(SECRETS[2]))
+            hand_in(root, "perfect", name, perfect)
         blank = copy.deepcopy(assignment.released)
         blank.cells = [cell for cell in blank.cells if question_of(cell)]
         hand_in(root, "blank", name, blank)
     for student, attack in ATTACKS.items():
         if student in asked and (COMPILER or attack.assignment != A4):
             solutions = {
-                key: text.replace("{root}", str(root)).replace("{port}", str(port))
+                key: text.replace("{root}", str(root))
+                .replace("{port}", str(port))
+                .replace("{say}", SAY)
                 if attack.assignment == PART
                 else text
                 for key, text in attack.solutions.items()
             }
             notebook = filled_in(assignments[attack.assignment], solutions)
             hand_in(root, student, attack.assignment, notebook)
+    for student in HONEST.keys() & asked:
+        name, solutions = HONEST[student]
+        if COMPILER or name != A4:
+            hand_in(root, student, name, filled_in(assignments[name], solutions))
     for student in STUFFED.keys() & asked:
         notebook = filled_in(assignments[PART], {})
         if STUFFED[student].cell:

@@ -23,7 +23,8 @@ from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.repair import Problem
 from tests.course import tiny
 from tests.course.attacks import ATTACKS, STUFFED
-from tests.course.shipped import COMPILER, lost_points
+from tests.course.honest import HONEST, N_ANSWERS
+from tests.course.shipped import COMPILER, SECRETS, SEED, lost_points
 from tests.course.wrong import A1, A4, PART, needs_bubblewrap
 
 #: Attacks on other students, which every run tries.
@@ -39,11 +40,23 @@ pytestmark = [pytest.mark.xdist_group("grader"), needs_bubblewrap]
 
 @pytest.fixture(scope="module")
 def grades(shipped):
-    return tables.table(shipped[1])
+    return shipped[1]
 
 
-def test_there_are_at_least_fifty_attacks():
-    assert len(ATTACKS) + len(STUFFED) >= 50
+def test_there_are_enough_attacks_and_unusual_answers():
+    assert len(ATTACKS) >= 60
+    assert len({attack.kind for attack in ATTACKS.values()}) >= 12
+    assert N_ANSWERS >= 60
+
+
+@pytest.mark.sample(12)
+@pytest.mark.parametrize("student", HONEST)
+def test_an_unusual_answer_loses_nothing(grades, student):
+    if HONEST[student][0] == A4 and not COMPILER:
+        pytest.skip("no C++ compiler to emulate kernels with")
+    rows = grades[grades["student"] == student]
+    assert rows["points"].notna().any()
+    assert lost_points(grades, student) == {}, rows[["question", "problem"]].to_string()
 
 
 @pytest.mark.sample(12, always=is_on_others)
@@ -56,6 +69,19 @@ def test_an_attack_gains_nothing(grades, student):
     problems = dict(zip(rows["question"], rows["problem"], strict=True))
     assert rows["points"].notna().any(), problems
     assert lost_points(grades, student) == pytest.approx(dict(attack.lost)), problems
+
+
+def test_no_submission_shows_what_it_may_not_read(shipped):
+    """Outputs of cells that are no tests; tests have the hidden tests in them."""
+    root, grades = shipped
+    secrets = (*SECRETS, str(SEED), "BEGIN HIDDEN TESTS", "seed=4106")
+    seen = [" ".join(grades["problem"])]
+    for path in root.glob("autograded/*/*/*.ipynb"):
+        cells = nbformat.read(path, as_version=4).cells
+        if path.parts[-3] != "perfect":
+            seen += [str(cell.outputs) for cell in cells if cell.cell_type == "code"]
+    assert len(seen) > 10
+    assert [secret for secret in secrets for text in seen if secret in text] == []
 
 
 @pytest.mark.sample(12, always=lambda parameters: parameters["student"] == "claims")
@@ -134,7 +160,10 @@ def test_no_kernel_is_compiled_by_the_judge():
     assert "no kernel is compiled where points are given" in run.problem
 
 
-@pytest.mark.parametrize("student", ["x08"])
+SORTING = [name for name, attack in ATTACKS.items() if attack.kind == "hidden sorts"]
+
+
+@pytest.mark.parametrize("student", SORTING[:1])
 def test_words_of_sorts_are_remarked(grades, student):
     rows = grades[grades["student"] == student].set_index("question")
     assert "its cells say argsort" in rows.loc["A1-inverse-linear", "problem"]

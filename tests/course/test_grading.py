@@ -359,6 +359,9 @@ def test_a_submission_that_was_moved_away_stays_in_the_table():
         ("a <b>", "a <\u200bb>"),
         (r"\(" * 30_000, "(" * 30_000),
         (r"\(a < b\)", r"\(a < b\)"),
+        ("[a](https://b.org/c_(d)) [e][f]", "[a](https://b.org/c_(d)) [e][f]"),
+        ("[f]:\n  data:text/html,x", "[f]\u200b:\n  data:text/html,x"),
+        ("[f]: http://b.org", "[f]: http://b.org"),
     ],
 )
 def test_a_text_cell_cannot_stop_or_delay_feedback(text, expected):
@@ -366,6 +369,24 @@ def test_a_text_cell_cannot_stop_or_delay_feedback(text, expected):
 
     cell = nbformat.v4.new_markdown_cell(text, attachments={"there.png": {"image/png": "AAAA"}})
     assert PlainText().preprocess_cell(cell, {}, 0)[0].source == expected
+
+
+def test_no_link_of_a_text_cell_is_a_script():
+    from nbconvert import HTMLExporter
+
+    from accelviz.course.autograde.execute import PlainText
+
+    script = "javascript:alert(1)"
+    texts = [f"[a]({script})", f"[a]( <{script}>)", "[a](java&#115;cript:alert(1))", f"<{script}>"]
+    texts += [f"[a][f]\n\n[f]: {script}", f"[f]\n\n[f]:\n{script}", f"[a\nb]({script})"]
+    texts += [f"![a]({script})", f"[^1]\n\n[^1]: [a]({script})", f"[[a]({script})](http://b.org)"]
+    texts += [f"$\\href{{{script}}}{{x}}$", "[a](&#x68;ttp://b.org)", "[a](data:text/html,x)"]
+    cells = [nbformat.v4.new_markdown_cell(text) for text in [*texts, "[a](http://b.org)"]]
+    notebook = PlainText().preprocess(nbformat.v4.new_notebook(cells=cells), {})[0]
+    page = HTMLExporter(template_name="basic").from_notebook_node(notebook)[0]
+    assert page.count("<a href=") == page.count('<a href="http://b.org"') == 2
+    assert "<img" not in page
+    assert "\\href" not in page
 
 
 @pytest.mark.parametrize(

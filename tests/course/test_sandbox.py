@@ -471,8 +471,8 @@ def test_a_submission_runs_in_a_cgroup_where_systemd_makes_one(tmp_path, monkeyp
     try:
         assert ", in a cgroup: " in summary()
         (tmp_path / "work").mkdir()
-        shown = "import os; assert 'XDG_RUNTIME_DIR' not in os.environ"
-        arguments = [sys.executable, "-c", shown]
+        statement = "import os; assert 'XDG_RUNTIME_DIR' not in os.environ"
+        arguments = [sys.executable, "-c", statement]
         environment = {"PATH": os.environ["PATH"]}
         with open(os.devnull) as null:
             options = {"descriptor": null.fileno(), "environment": environment}
@@ -486,11 +486,14 @@ def test_a_submission_runs_in_a_cgroup_where_systemd_makes_one(tmp_path, monkeyp
     assert f"--property=MemoryMax={2 << 30} env --unset=XDG_RUNTIME_DIR" in words
 
 
-def test_the_current_folder_is_not_readable_though_python_searches_it(tmp_path, monkeypatch):
-    """As for `python -m accelviz`."""
-    monkeypatch.chdir(tmp_path)
+def test_folders_that_python_searches_are_not_readable_if_they_have_no_libraries(
+    tmp_path, monkeypatch
+):
+    """Such as the current one of `python -m accelviz`, and that of a script."""
     monkeypatch.syspath_prepend(str(tmp_path))
     assert str(tmp_path.resolve()) not in border._libraries()
+    monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
+    assert str(tmp_path.resolve() / "site-packages") in border._libraries()
 
 
 def test_root_grades_only_when_it_says_so(monkeypatch, tmp_path):

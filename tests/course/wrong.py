@@ -32,6 +32,8 @@ class Wrong:
     description: str
     lost: Mapping[str, float]
     solutions: Mapping[str, str]
+    #: Kind of an attack.
+    kind: str = ""
 
 
 ASSIGNMENTS = find_assignments()

@@ -1,7 +1,7 @@
 """Wrong answers to the assignments, and the points of each cell that they must get.
 
 Most are the perfect solution with one mistake, or a solution that the assignment excludes or values
-less. A few are right in another way and have all points.
+less. Right ones in other ways are in `honest.py`.
 """
 
 from tests.course.wrong import A1, A2, A3, A4, A5, table
@@ -16,9 +16,6 @@ COUNTING = table(
 -         order[places
 +         degree = degrees[row]
 +         order[places
-# sort: NumPy sorts, which a person has to see
-+ def counting_sort(degrees):
-+     return np.argsort(degrees, kind='stable').astype(np.int32)
 # sort: NumPy sorts under another name
 + from numpy import argsort as places_of
 +
@@ -52,22 +49,6 @@ COUNTING = table(
 = inverse-form inverse-hidden inverse-linear
 + def inverse_permutation(order):
 +     return order.copy()
-# histogram: right, with annotations, magics and constants that share names with other things
-- def degree_histogram(degrees):
-+ import numpy.typing as npt
-+ LEAST, count, sort = 1, 2, 3
-+ def degree_histogram(degrees: npt.NDArray[np.int32]) -> "npt.NDArray[np.int64]":
-# sort: right, with other functions of the same name, and timed
-- def counting_sort(degrees):
-+ def counting_sort(degrees): return sorted(degrees)
-+ %timeit -n1 -r1 1 + 1
-+ def counting_sort(degrees):
-# sort: right, as lists of rows
-+ def counting_sort(degrees):
-+     rows = [[] for _ in range(int(max(degrees, default=0)) + 1)]
-+     for row, degree in enumerate(degrees):
-+         rows[degree].append(row)
-+     return np.array([row for group in rows for row in group], dtype=np.int32)
 # sort: right, in int64, which the form asks otherwise
 = sort-form
 + def counting_sort(degrees):
@@ -77,14 +58,6 @@ COUNTING = table(
 +         order[places[degrees[row]]] = row
 +         places[degrees[row]] += 1
 +     return order
-# histogram: right, but it prints and warns
--     counts = np
-+     import warnings
-+     warnings.warn('slow')
-+     counts = np
--     return counts
-+     print(counts)
-+     return counts
 """,
 )
 
@@ -181,9 +154,6 @@ REPORTS = table(
 = sweep-table sweep-numbers
 - [8, 16, 32, 64, 128]
 + 32
-# sweep: right, and rounded
-+ ...
-+ sweep_table = sweep_table.round(3)
 """,
 )
 

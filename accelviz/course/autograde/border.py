@@ -273,7 +273,7 @@ def _libraries() -> list[str]:
     """
     folders = [files.kernel_directory(), files.results_directory(), files.notebooks_directory()]
     paths = [*map(str, (PACKAGE, *folders)), sys.prefix, sys.base_prefix, sys.exec_prefix]
-    paths += [path for path in sys.path if os.path.isabs(path)]
-    # `python -m accelviz` searches the current folder, which may be the instructor's home
-    resolved = {str(Path(path).resolve()) for path in paths} - {str(Path.cwd().resolve())}
+    # not the folder of a script or the current one, which `python -m accelviz` searches
+    paths += [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    resolved = {str(Path(path).resolve()) for path in paths}
     return sorted(path for path in resolved if not Path(path, ".git").exists())

@@ -19,6 +19,8 @@ from accelviz.course.autograde.sandbox import run
 
 #: Beginnings of formulas in a text cell; each one without an end is sought to the end of the text.
 _MAX_FORMULAS = 400
+#: The end of a link's text before a target that is not of the web, or is beside the notebook.
+_OTHER_LINK = re.compile(r"\](?=[(:])(?![(:]\s*(?:https?://|mailto:|attachment:))")
 
 
 class SandboxedExecute(preprocessors.NbGraderPreprocessor):
@@ -62,14 +64,16 @@ def execute(nb: Any, limits: Limits, folder: Path | None, **options: Any) -> Non
 class PlainText(preprocessors.NbGraderPreprocessor):
     """Makes a student's text cells safe for nbgrader's pages.
 
-    Disables HTML by a zero-width space after each `<` that could begin a tag. Replaces pictures
-    that were pasted without their file, and formulas without an end, which stop or delay a page.
+    Disables HTML by a zero-width space after each `<` that could begin a tag, and links that are
+    not to the web, which may be scripts, by one before their target. Replaces pictures that were
+    pasted without their file, and formulas without an end, which stop or delay a page.
     """
 
     def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:
         """Change a text cell."""
         if cell.cell_type != "code" and not is_locked(cell):
             text = re.sub(r"<(?=[A-Za-z/!?])", "<\u200b", cell.source)
+            text = re.sub(r"\\(?=href)", "\\\\\u200b", _OTHER_LINK.sub("]\u200b", text))
             known = cell.get("attachments") or {}
 
             def picture(match: re.Match[str]) -> str:
