@@ -70,8 +70,8 @@ html: $(READY)lab
 install: $(READY)base
 	@echo "accelviz is installed in $(VENV). 'make demo' shows it at work."
 
-NOTEBOOKS = notebooks/*.ipynb notebooks/puzzles/*.ipynb notebooks/assignments/*/*.ipynb \
-	accelviz/course/assignments/*/*.ipynb
+NOTEBOOKS = notebooks/*.ipynb notebooks/electives/*.ipynb notebooks/puzzles/*.ipynb \
+	notebooks/assignments/*/*.ipynb accelviz/course/assignments/*/*.ipynb
 
 # The bundles are committed: only who changes src/ and `make check` need Node.
 PAGE := accelviz/widgets

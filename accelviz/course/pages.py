@@ -24,7 +24,7 @@ def write(
     seconds: float = 600.0,
     progress: Callable[[str], object] = lambda _: None,
 ) -> tuple[list[Path], dict[str, str]]:
-    """Write a page for each notebook in a folder and in its `puzzles/`, and an index page.
+    """Write a page for each notebook of a folder, its `electives/` and `puzzles/`, and an index.
 
     Parameters
     ----------
@@ -51,7 +51,8 @@ def write(
     ArgumentError
         If the folder has no notebook, or one that cannot be read.
     """
-    paths = [*sorted(folder.glob("*.ipynb")), *sorted(folder.glob("puzzles/*.ipynb"))]
+    patterns = ("*.ipynb", "electives/*.ipynb", "puzzles/*.ipynb")
+    paths = [path for pattern in patterns for path in sorted(folder.glob(pattern))]
     if not paths:
         raise ArgumentError(str(folder), "it has no notebook", "a folder with notebooks")
     failed, links, pages = {}, ["# The course"], [output / "index.html"]
@@ -60,7 +61,7 @@ def write(
             notebook = nbformat.read(path, as_version=4)
         except (ValueError, AttributeError) as error:
             raise ArgumentError(str(path), f"it cannot be read: {error}", "a notebook") from error
-        if run and path.parent == folder:
+        if run and path.parent.name != "puzzles":
             progress(path.stem)
             if reason := _execute(path, notebook, seconds):
                 failed[path.name] = reason

@@ -22,6 +22,7 @@ def stripped(notebook):
 def test_every_notebook_is_stripped():
     notebooks = [
         *ROOT.glob("notebooks/*.ipynb"),
+        *ROOT.glob("notebooks/electives/*.ipynb"),
         *ROOT.glob("notebooks/puzzles/*.ipynb"),
         *ROOT.glob("accelviz/course/assignments/*/*.ipynb"),
     ]
