@@ -45,14 +45,14 @@ def test_what_is_no_cuda_is_refused_with_what_is(statement, monkeypatch):
 
 #: CUDA that the emulator does not support, and the suggested replacement.
 OUTSIDE = {
-    "#include <thrust/device_vector.h>": "shuffles, shared memory or cooperative_groups",
+    "__device__ void f() { thrust::sort(thrust::seq, 0, 0); }": "shuffles, shared memory or coop",
     "#include <cuda/semaphore>": "libcu++",
     "#include <cuda_fp4.h>": "use cuda_fp8.h",
     "#include <cooperative_groups.h>\n"
     "__device__ int f() { return cooperative_groups::this_cluster().block_rank(); }": "no clusters",
     "#include <curand_kernel.h>": "draw the random numbers in Python",
     "__device__ void f() { cublasSgemm(); }": "outside of the kernel",
-    "texture<float, 2> image;": "no textures",
+    "texture<float, 2> image; __device__ float f() { return tex2D(image, 0, 0); }": "no textures",
     "__device__ void f() { nvcuda::wmma::fill_fragment(0, 0); }": "#include <mma.h>",
     "__global__ void child() {} __device__ void f() { child<<<1, 32>>>(); }": "launches another",
     "__device__ void f() { void *p; cudaMalloc(&p, 4); }": "the kernels alone",
@@ -66,7 +66,8 @@ OUTSIDE = {
 
 @pytest.mark.parametrize("source", OUTSIDE)
 def test_what_stays_out_is_refused_with_what_to_use_instead(source):
-    code = f"{source}\n{kernel('')}"
+    use = "    auto g = &f;" if " f(" in source else ""
+    code = f"{source}\n{kernel(use)}"
     line = source.count("\n") + 1
     with pytest.raises(KernelError, match=rf"kernel.cu:{line}: it does not compile") as caught:
         emulate(code, 1, 1, None, kernel="k")
@@ -119,9 +120,18 @@ MESSAGES = {
         "k",
         "align=True) with the members' types in order",
     ),
-    "common": (f'#include "common/book.h"\n{PLAIN}', (None, 1), "k", "it serves host code"),
-    "math": (f'#include "helper_math.h"\n{PLAIN}', (None, 1), "k", "put the file beside"),
-    "header": (f'#include "mine.h"\n{PLAIN}', (None, 1), "k", "pathlib.Path('kernel.cu')"),
+    "math": (
+        '#include "helper_math.h"\n__global__ void k(float2 *Y) { Y[0] = Y[0] + Y[1]; }',
+        (None,),
+        "k",
+        "helper_math.h is not there and may declare it",
+    ),
+    "header": (
+        '#include "mine.h"\n__global__ void k(float *Y) { fill(Y); }',
+        (None,),
+        "k",
+        "pathlib.Path('kernel.cu'), or give its folder by include=",
+    ),
     "unknown argument": (TEMPLATE, (None,), "k<foo>", "'foo', an argument of the template"),
     "wrong argument": (TEMPLATE, (None,), "k<float>", "names no instance of a template"),
     "no template": (PLAIN, (None, 1), "k<float>", "k is no template"),

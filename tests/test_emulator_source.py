@@ -17,6 +17,7 @@ from accelviz.emulator.source import (
     translated,
     unclosed,
     without_host_code,
+    without_unmentioned,
 )
 from accelviz.errors import KernelError
 from tests.compilers import needs_compiler
@@ -93,6 +94,46 @@ def test_code_of_the_host_alone_is_left_out():
     assert without_host_code(f"{helpers}\n{kernel}") == f"{helpers}\n{kernel}"
     assert "one() {" not in without_host_code(f"int one() {{ return FAILS(2); }}\n{kernel}")
     assert without_host_code("#include <cublas_v2.h>") == "#include <narrow_types.h>"
+
+
+#: Code of the host that a kernel does not need, beside code that it may.
+UNMENTIONED = (
+    "extern GLuint buffer;",
+    "Timer *timer = nullptr, *other;",
+    "namespace po = boost::program_options;",
+    "using namespace DirectX;",
+    "using std::endl;",
+    "Simulation::Simulation(size_t n) { start(n); }",
+    "struct Window { GLFWwindow *handle; };",
+    "EVAL(GEN_TYPE, GEN_TARGET)",
+    "template <typename T> __device__ void child(T n) { kernel<<<1, n>>>(); }",
+    "struct Hash { __device__ int operator()(thrust::tuple<int> t) { return 0; } };",
+    "std::ostream &operator<<(std::ostream &o, Window w) { return o; }",
+)
+MENTIONED = (
+    "typedef struct __align__(8) { float re, im; } Complex;\n__global__ void k(Complex *Y) {}",
+    "enum { COUNT = 4 };\n__global__ void k(int *Y) { Y[0] = COUNT; }",
+    "int two() { return 2; }\n#define TWO two()\n__global__ void k(int *Y) { Y[0] = TWO; }",
+    "template <int N> struct Count { int a[N]; };\n__global__ void k(Count<2> c) {}",
+    "int limit[2], *first;\n__global__ void k(int *Y) { Y[0] = *first; }",
+    "#define ADD(T) __global__ void k(T *Y) { Y[0] += one(); }\nint one() { return 1; }\nADD(int)",
+    "__device__ int f() { return 0; }\n__global__ void k() {}",
+    "struct V { float x; };\n__device__ V operator+(V a, V b) { return a; }\n__global__ void k() {}",
+)
+
+
+def test_what_the_kernel_does_not_mention_is_left_out():
+    for source in UNMENTIONED:
+        text = f"namespace n {{\n__global__ void k() {{}}\n{source}\n}}"
+        blanked = text.replace(source, " " * len(source))
+        assert without_unmentioned((text,), "n::k") == (blanked,), source
+    for source in MENTIONED:
+        assert without_unmentioned((source,), "k") == (source,)
+    texts = "int n();\n#if A\nint m() { return 0; }\n#endif", "__global__ void k() { n(); }"
+    blank = " " * len("int m() { return 0; }")
+    expected = "int n();\n#if A\n" + blank + "\n#endif", texts[1]
+    assert without_unmentioned(texts, "k") == expected
+    assert without_unmentioned(texts, "missing") == texts
 
 
 def test_what_a_condition_chooses_is_whole_before_its_subscript():

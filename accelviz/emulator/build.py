@@ -21,7 +21,7 @@ from accelviz.emulator.compiler import (
     run,
     unavailable_reason,
 )
-from accelviz.emulator.source import launch_bound, standard_headers, translated
+from accelviz.emulator.source import launch_bound, standard_headers, translated, without_unmentioned
 from accelviz.emulator.target import DEFAULT, Conditionals, target_macros
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.files import kernel_directory, kernel_names, written_whole
@@ -49,6 +49,13 @@ _OPTIMISED_BITCODE = (
     "-fno-slp-vectorize",
     "-fsanitize=local-bounds",
 )
+#: An `#include` that is in no comment and no literal; and headers of CUDA whose lack is an error.
+_INCLUDE = re.compile(
+    r"//[^\n]*|/\*.*?\*/|^[^\S\n]*#[^\S\n]*include[^\S\n]*(?P<header>\"[^\"\n]+\"|<[^>\n]+>)[^\n]*"
+    r"|\"(?:\\.|[^\"\\\n])*\"",
+    re.S | re.M,
+)
+_NEEDED_HEADER = re.compile(r"(?:cub|cuda|cute|cutlass)/|curand_|cuda_fp\d|mma\.")
 #: Suffixes of the files beside a kernel's that are translated if it includes them, and number of
 #: levels of folders above in which they are.
 _INCLUDED, _LEVELS = (".cu", ".cuh", ".h", ".hpp", ".inl"), 4
@@ -109,6 +116,8 @@ class Kernel:
         Compile-time constants.
     folder : Path, optional
         Folder of files to include, in addition to the headers of `kernels/`.
+    include : tuple of Path
+        Further folders of headers.
     tracks_undefined : bool
         Whether to report that results depend on unwritten local variables, or on what a shuffle
         read from a lane outside its mask. The package's own kernels are trusted at run time.
@@ -128,6 +137,7 @@ class Kernel:
     tracks_undefined: bool = True
     arch: str = DEFAULT
     every_load: bool = True
+    include: tuple[Path, ...] = ()
 
 
 def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) -> Path:
@@ -144,10 +154,10 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
         If the kernel does not compile; the message contains the compiler's.
     """
     compiler = require_compiler()
-    folders, included = [*_HEADERS, f"-I{kernel_directory()}"], dict[Path, str]()
-    if kernel.folder:  # before `kernels/`, so that its headers have precedence
-        folders.insert(len(_HEADERS), f"-I{kernel.folder}")
-        included = included_files(kernel.source, kernel.folder)
+    # Before `kernels/`, so that the user's headers have precedence.
+    user_folders = [f"-I{path}" for path in (kernel.folder, *kernel.include) if path]
+    folders = [*_HEADERS, *user_folders, f"-I{kernel_directory()}"]
+    included = included_files(kernel.source, kernel.folder, kernel.include)
     headers_hash, standard = _kernel_headers()
     # Defined after the CUDA header and those of C++, which must not see __CUDACC__.
     macros = {**target_macros(kernel.arch), **kernel.defines}
@@ -156,7 +166,12 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     text_of_user = kernel.source.rpartition(f'#line 1 "{kernel.file}"\n')[2]
     origin = kernel.file, text_of_user, kernel.entry
     conditionals = Conditionals.of(origin[1])
-    text = conditionals.mark(translated(kernel.source, kernel.file), kernel.file)
+    needed, *near_texts = without_unmentioned(
+        (kernel.source, *included.values()), kernel.entry, tuple(symbols)
+    )
+    included = dict(zip(included, near_texts, strict=True))
+    text = conditionals.mark(translated(needed, kernel.file), kernel.file)
+    text = with_optional_headers(text, kernel.file)
     standard = sorted({*standard, *standard_headers([kernel.source, *included.values()])})
     entry = ", ".join([f"({kernel.entry})", *(f"EMULATED_VARIABLE({name})" for name in symbols)])
     declaration, bound = launch_bound(kernel.source, kernel.entry)
@@ -165,7 +180,7 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
         f'#line 1 "entry"\n{declaration}\nEMULATED_KERNEL(({bound}), {entry})\n'
     )
     options = _options(compiler, checked, kernel.tracks_undefined, kernel.every_load)
-    inputs = options, _OPTIMISED_BITCODE, kernel.folder, source, headers_hash
+    inputs = options, _OPTIMISED_BITCODE, user_folders, source, headers_hash
     digest = _digest(compiler, *inputs, included)
     name = re.sub(r"\W+", "_", kernel.entry)[:80]
     path = cache.folder() / f"{name}-{digest}.so"
@@ -176,10 +191,12 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
         source_folder = Path(build_folder, *"0" * _LEVELS)  # `..` leads to folders beside it
         written, texts = source_folder / "kernel.cpp", {Path("kernel.cpp"): source}
         for near, text in included.items():
-            texts[near] = f'#line 1 "{near.name}"\n{translated(text, near.name)}'
+            text = with_optional_headers(translated(text, near.name), near.name)
+            texts[near] = f'#line 1 "{near.name}"\n{text}'
         for near, text in texts.items():
             (source_folder / near).parent.mkdir(parents=True, exist_ok=True)
             (source_folder / near).write_text(text, "utf-8")
+        folders.insert(len(_HEADERS), f"-I{source_folder}")
         header = _include_cuda_header(compiler, [*options, *_HEADERS])
         command = [*options, *folders, *header, written]
         if "-O0" in options:
@@ -195,20 +212,41 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     return path
 
 
-def included_files(source: str, folder: Path) -> dict[Path, str]:
-    """Return the texts of the files of a folder, or near it, that a kernel includes by "name"."""
+def included_files(
+    source: str, folder: Path | None, include: Sequence[Path] = ()
+) -> dict[Path, str]:
+    """Return the texts of the files of the folders, or near the first, that a kernel includes."""
     files, pending = dict[Path, str](), [(source, Path())]
+    pattern = r'^[^\S\n]*#[^\S\n]*include[^\S\n]*["<]([^">]+)[">]'
     while pending:
         text, parent = pending.pop()
-        for name in re.findall(r'^[^\S\n]*#[^\S\n]*include[^\S\n]*"([^"]+)"', text, re.M):
-            for path in (Path(os.path.normpath(parent / name)), Path(os.path.normpath(name))):
-                if path in files or path.is_absolute() or path.parts.count("..") > _LEVELS:
+        for name in re.findall(pattern, text, re.M):
+            paths = [Path(os.path.normpath(parent / name)), Path(os.path.normpath(name))]
+            for root, path in [(root, path) for root in (folder, *include) for path in paths]:
+                if root is None or path.is_absolute() or path.parts.count("..") > _LEVELS:
                     continue
-                if (folder / path).is_file() and path.suffix in _INCLUDED:
-                    files[path] = (folder / path).read_text("utf-8-sig", "replace")
+                if path in files:
+                    break
+                if (root / path).is_file() and path.suffix in _INCLUDED:
+                    files[path] = (root / path).read_text("utf-8-sig", "replace")
                     pending.append((files[path], path.parent))
                     break
     return dict(sorted(files.items()))
+
+
+def with_optional_headers(text: str, file: str) -> str:
+    """Leave out headers that do not exist, with a warning; not those of missing parts of CUDA."""
+
+    def optional(match: re.Match[str]) -> str:
+        header = match["header"]
+        if not header or _NEEDED_HEADER.match(header[1:]):
+            return match[0]
+        line = text.count("\n", 0, match.end()) + 2
+        warning = f"#warning absent header: {header[1:-1]}"
+        return f'''#if __has_include({header})\n{match[0]}\n#else\n{warning}\n#endif
+#line {line} "{file}"'''
+
+    return _INCLUDE.sub(optional, text)
 
 
 def _include_lines(names: Sequence[str]) -> str:

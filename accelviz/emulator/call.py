@@ -56,6 +56,7 @@ def emulate(
     kernel: str | None = None,
     shared_bytes: int = 0,
     defines: Mapping[str, Any] | None = None,
+    include: Collection[str | Path] = (),
     unwritten: Collection[str] = (),
     symbols: Mapping[str, npt.NDArray[Any]] | None = None,
     device: str = "emulator",
@@ -84,6 +85,8 @@ def emulate(
         Bytes of dynamic shared memory, for `extern __shared__ T name[]`.
     defines : mapping of str to int or str, optional
         Compile-time constants.
+    include : collection of str or Path
+        Folders of headers, besides that of the source, for the emulator.
     unwritten : collection of str
         Names of output parameters that are uninitialised: reading them before a write is an error,
         and an element that no thread writes is a note.
@@ -132,7 +135,10 @@ def emulate(
     if not isinstance(timeout, int | float) or not timeout > 0:
         raise ArgumentError("timeout", f"got {short(timeout)}", "seconds, more than 0")
     launch = checked_launch(grid, block, shared_bytes)
-    source_kernel, emulated = read_kernel(source, kernel, defines, arch), device == "emulator"
+    source_kernel, emulated = (
+        read_kernel(source, kernel, defines, arch, include),
+        device == "emulator",
+    )
     call = KernelCall.of(source_kernel, launch, arguments, named, symbols, must_build=emulated)
     unknown = {*unwritten}.difference(call.outputs())
     if unknown and call.library:
@@ -157,6 +163,7 @@ def trace_kernel(
     kernel: str | None = None,
     shared_bytes: int = 0,
     defines: Mapping[str, Any] | None = None,
+    include: Collection[str | Path] = (),
     symbols: Mapping[str, npt.NDArray[Any]] | None = None,
     to_the_mistake: bool = False,
     arch: str = DEFAULT,
@@ -167,7 +174,8 @@ def trace_kernel(
 
     Parameters
     ----------
-    source, grid, block, *arguments, kernel, shared_bytes, defines, symbols, arch, timeout, **named
+    source, grid, block, *arguments, kernel, shared_bytes, defines, include, symbols, arch, \
+    timeout, **named
         As in `emulate`, but arrays are not changed.
     to_the_mistake : bool
         If the kernel makes a mistake, return the accesses before it instead of raising an error.
@@ -184,7 +192,9 @@ def trace_kernel(
     """
     launch = checked_launch(grid, block, shared_bytes)
     # Loads that a GPU's compiler may merge or drop are counted only on the way to a mistake.
-    source_kernel = replace(read_kernel(source, kernel, defines, arch), every_load=to_the_mistake)
+    source_kernel = replace(
+        read_kernel(source, kernel, defines, arch, include), every_load=to_the_mistake
+    )
     call = KernelCall.of(source_kernel, launch, arguments, named, symbols)
     _warn_of_excluded_code(call)
     library, memory = call.library, call.memory()
@@ -304,13 +314,25 @@ class KernelCall:
 
 
 def read_kernel(
-    source: str | Path, kernel: str | None, defines: Mapping[str, Any] | None, arch: str
+    source: str | Path,
+    kernel: str | None,
+    defines: Mapping[str, Any] | None,
+    arch: str,
+    include: Collection[str | Path] = (),
 ) -> Kernel:
     """Return the kernel of a source with the parameters of `emulate`; ArgumentError without one."""
     check_target(arch)
     text, file, folder = _read(source)
     entry, names = _choose_kernel(text, kernel)
-    return Kernel(file, text, entry, tuple(names), dict(defines or {}), folder, arch=arch)
+    folders = tuple(
+        Path(one).resolve() for one in ([include] if isinstance(include, str | Path) else include)
+    )
+    for one in folders:
+        if not one.is_dir():
+            raise ArgumentError("include", f"{one} is no folder", "folders of headers")
+    return Kernel(
+        file, text, entry, tuple(names), dict(defines or {}), folder, arch=arch, include=folders
+    )
 
 
 def _warn_of_excluded_code(call: KernelCall) -> None:

@@ -34,10 +34,10 @@ _OPTIONS = (
     (r"shared_bytes= of emulate", "--shared"),
     (r"\bshared_bytes\b", "--shared"),
     (r"\bsymbols=", "--symbol "),
-    (r"\b(kernel|arch|timeout)= ?", r"--\1 "),
+    (r"\b(kernel|arch|timeout|include)= ?", r"--\1 "),
     (r" and pass that as pathlib\.Path\('kernel\.cu'\)", ""),
     (r"the argument is None", "the argument is null"),
-    (r"^(kernel|arch|grid|block)$", r"--\1"),
+    (r"^(kernel|arch|grid|block|include)$", r"--\1"),
 )
 _EPILOG = f"""\
 arguments of the kernel, in its order or as NAME=VALUE:
@@ -82,6 +82,7 @@ def parser() -> argparse.ArgumentParser:
     check.add_argument("--seed", type=int, default=0, help=helps)
     many: dict[str, Any] = {"action": "append", "default": []}
     check.add_argument("-D", "--define", metavar="NAME=VALUE", help="a macro", **many)
+    check.add_argument("-I", "--include", metavar="FOLDER", help="of headers", **many)
     helps = "initial value of a __constant__ or __device__ variable, written as an argument"
     check.add_argument("--symbol", metavar="NAME=ARRAY", help=helps, **many)
     check.add_argument("--save", metavar="NAME=FILE.npy", help="write an output to a file", **many)
@@ -280,7 +281,7 @@ def _call(
     defines = dict(_pairs("--define", options.define, "NAME=VALUE"))
     launch = checked_launch(options.grid, options.block, options.shared)
     call = KernelCall.of(
-        read_kernel(source, options.kernel, defines, options.arch),
+        read_kernel(source, options.kernel, defines, options.arch, options.include),
         launch,
         tuple(value for value, _ in positional),
         {name: value for name, (value, _) in named.items()},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -103,5 +104,6 @@ def run(
             died = f"the compiler {compiler.command[0]} died ({log[-300:] or process.returncode})"
             raise KernelError(file, died, "more memory, or another compiler in $CXX")
         unparsed = KernelError(file, f"it does not compile for the emulator:\n{log[-4000:]}")
-        raise compile_error(file, source, log, entry) or unparsed
+        absent = re.findall(r"warning: .*\babsent header: ([^\s\"\[]+)", process.stderr)
+        raise compile_error(file, source, log, entry, absent) or unparsed
     return process.stderr

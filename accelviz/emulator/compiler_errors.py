@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from accelviz.emulator.signature import readable_types
 from accelviz.emulator.source import kernels_in, unclosed
@@ -47,10 +48,6 @@ _ADVICE = (
     ),
     (r"tex[123]D|texCube|surf[123]D|texture|surface|cuda(?:Texture|Surface)", _TEXTURES),
     (r"curand", "draw the random numbers in Python and pass them as an array"),
-    (
-        r"common/",
-        "leave this #include out: it serves host code, which the emulator does without",
-    ),
     (r"cu(?:blas|sparse|fft|solver|dnn)", "call CUDA's libraries outside of the kernel"),
     (r"cuda?[A-Z]", _LAUNCH),
     (r"(?:__shfl(?:_(?:up|down|xor))?|__ballot|__any|__all)$", "use {name}_sync, with a mask"),
@@ -88,10 +85,12 @@ _UNKNOWN = tuple(
 )
 
 
-def compile_error(file: str, source: str, log: str, entry: str) -> KernelError | None:
+def compile_error(
+    file: str, source: str, log: str, entry: str, absent: Sequence[str] = ()
+) -> KernelError | None:
     """Return a KernelError for the first error in a compiler's English log; None without one.
 
-    `entry` is the requested kernel.
+    `entry` is the requested kernel, `absent` has the headers that do not exist.
     """
     error = _ERROR.search(log)
     if error is None:
@@ -125,10 +124,10 @@ def compile_error(file: str, source: str, log: str, entry: str) -> KernelError |
         return KernelError(
             file, f"there is no kernel {name!r} in it", f"name one that is: {kernels}"
         )
-    elif name and unknown_header(text):
+    elif absent and (name or "no match" in text):
         hint = (
-            "leave the #include out if only host code needs it; else put the file beside the "
-            "kernel's and pass that as pathlib.Path('kernel.cu')"
+            f"{', '.join(absent[:3])} is not there and may declare it: put the file beside the "
+            "kernel's and pass that as pathlib.Path('kernel.cu'), or give its folder by include="
         )
     elif name:
         hint = f"check how {name!r} is spelt; docs/emulator.md lists what of CUDA the emulator has"

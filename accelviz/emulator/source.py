@@ -54,6 +54,19 @@ _HOST_HEADER = re.compile(
     r"pybind11|nvtx3)/[\w/]+)(?:\.h|\.hpp|\.cuh)?[>\"]",
     re.M,
 )
+#: What device code of the emulator cannot use.
+_OF_HOST = re.compile(rf"{_LAUNCHES.pattern}|\bthrust\s*::")
+_NAMESPACES = {"std", "cooperative_groups", "cg", "nvcuda", "cub", "cuda"}
+_MARKS = {"__device__", "__global__", "__constant__", "__shared__", "__managed__"}
+#: Comments and literals; directives whose removal would change what the compiler reads.
+_COMMENT_OR_TEXT = re.compile(
+    r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S
+)
+_COMMENT_OR_CONDITION = re.compile(
+    rf"{_COMMENT_OR_TEXT.pattern}|(?P<condition>^[^\S\n]*\#[^\S\n]*"
+    r"(?:if|ifdef|ifndef|elif|else|endif|define|undef|include)\b(?:\\\n|[^\n])*)|[^\n]",
+    re.S | re.M,
+)
 #: The end of the text before the `{` of a class.
 _CLASS = re.compile(r"\b(?:class|struct|union)\b[^()]*$")
 #: Macros of CUDA that functions of the host may have, too.
@@ -334,19 +347,126 @@ def _definitions(source: str) -> Iterator[tuple[int, int]]:
         if depth:
             if token.text == "}" and len(token.scopes) == depth + 1:
                 depth = 0
-                if _CLASS.search(re.split("{", source[begin:end])[0]):
+                if _CLASS.search(_SPECIFIER.sub(" ", re.split("{", source[begin:end])[0])):
                     end = source.find(";", end) + 1 or end
                 yield begin, end
         elif token.in_file and token.text == "{" and not token.statement.endswith("="):
             depth, begin = len(token.scopes), token.begin
         elif token.in_file and token.text == ";" and not token.scopes[-1].parentheses:
             yield token.begin, end
+        elif token.in_file and token.text == "}" and token.statement:  # calls of macros
+            yield token.begin, token.match.start()
 
 
 def _blanked(source: str, spans: Iterable[tuple[int, int]]) -> str:
     for begin, end in spans:
-        source = source[:begin] + re.sub(r"[^\n]", " ", source[begin:end]) + source[end:]
+        blank = _COMMENT_OR_CONDITION.sub(_blank, source[begin:end])
+        source = source[:begin] + blank + source[end:]
     return source
+
+
+def _blank(match: re.Match[str]) -> str:
+    return match[0] if match["condition"] else re.sub(r"[^\n]", " ", match[0])
+
+
+@functools.lru_cache(maxsize=64)
+def without_unmentioned(
+    texts: tuple[str, ...], entry: str, symbols: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """Blank the definitions of a source and its headers that no device code mentions.
+
+    Stay what has `__device__` or its like, and what that mentions, directly or not. Device code
+    that uses what only the host has, such as a launch, stays if the kernel `entry` or a variable
+    in `symbols` mentions it.
+    """
+    roots = {*re.findall(r"\w+", " ".join([entry, *symbols]))}
+    by_text = [[_Definition.of(text, *span) for span in _definitions(text)] for text in texts]
+    definitions = [one for of_text in by_text for one in of_text]
+    macros = [
+        _Definition((0, 0), {match[1]}, {*re.findall(r"\w+", match[2])})
+        for text in texts
+        for match in re.finditer(r"^[^\S\n]*#\s*define\s+(\w+)((?:\\\n|[^\n])*)", text, re.M)
+    ]
+    marks = _MARKS  # and the macros that contain one
+    while more := {*marks}.union(*(macro.names for macro in macros if marks & macro.words)) - marks:
+        marks = marks | more
+    roots |= {name for text in texts for name in re.findall(r"\bnamespace\s+(\w+)\s*\{", text)}
+    mentioned, pending, needed = set[str](), list[_Definition](), set[int]()
+    by_name: dict[str, list[_Definition]] = {}
+    for one in [*definitions, *macros]:
+        for name in one.names:
+            by_name.setdefault(name, []).append(one)
+    for one in definitions:
+        if (marks & one.words and not one.is_of_host) or not one.names:
+            pending.append(one)
+    if not any(name in by_name for name in re.findall(r"\w+", entry.partition("<")[0])[-1:]):
+        return tuple(texts)  # a macro makes it, or it is missing
+    while pending or roots:
+        for name in roots - mentioned:
+            pending += by_name.get(name, [])
+        mentioned |= roots
+        roots = set()
+        for one in pending:
+            if id(one) not in needed:
+                needed.add(id(one))
+                roots |= one.words - mentioned
+        pending = []
+    left_out = [[one.span for one in of_text if id(one) not in needed] for of_text in by_text]
+    return tuple(map(_blanked, texts, left_out))
+
+
+@dataclass
+class _Definition:
+    """A function, class, variable or macro: the names that it declares, and all its words."""
+
+    span: tuple[int, int]
+    names: set[str]
+    words: set[str]
+    is_of_host: bool = False  # whether it uses what only the host has
+
+    @classmethod
+    def of(cls, source: str, begin: int, end: int) -> _Definition:
+        text = _COMMENT_OR_TEXT.sub(" ", source[begin:end])
+        words, is_of_host = {*re.findall(r"\w+", text)}, bool(_OF_HOST.search(text))
+        return cls((begin, end), _declared_names(text), words, is_of_host)
+
+
+def _declared_names(text: str) -> set[str]:
+    """Return the names that a definition declares; none if they are unknown, or not of use."""
+    while (template := re.match(r"\s*template\s*(?=<)", text)) and (
+        parameters := _arguments(text[template.end() :], "<>")
+    ):
+        text = text[template.end() + len(parameters) :]
+    text = _ATTRIBUTES.sub(" ", _SPECIFIER.sub(" ", text))
+    head = re.split("[{;]", text)[0].strip()
+    if match := re.match(r"using\s+namespace\s+([\w:]+)", head):
+        name = match[1].rpartition("::")[2]
+        return set() if match[1].partition("::")[0] in _NAMESPACES else {name}
+    if match := re.match(r"namespace\s+(\w+)\s*=", head):
+        return {match[1]}
+    if head.startswith("static_assert"):
+        return set()
+    if re.search(r"\boperator\b", head):
+        return {"operator"}
+    if match := re.match(r"using\s+(?:[\w:]*?(\w+)\s*$|(\w+)\s*=)", head):
+        return {match[1] or match[2]}
+    body, _, declared = text[len(head) :].rpartition("}")
+    tag = re.match(r"(?:\w+\s+)*?(class|struct|union|enum)\b(?:\s+(?:class|struct)\b)?", head)
+    if tag and ("}" in text or head.startswith(tag[1])) and "(" not in head.partition(":")[0]:
+        names = {*re.findall(r"\w+", head[tag.end() :].partition(":")[0])[:1]}
+        names |= {*re.findall(r"\w+", declared), *_separated_names(head[tag.end() :])}
+        return names | {*re.findall(r"\w+", body if tag[1] == "enum" else "")}
+    while (plain := _TEMPLATE_ARGUMENTS.sub("", head)) != head:
+        head = plain
+    if match := re.search(r"\(\s*\*\s*(?:const\s+)?(\w+)|(\w+)\s*\(", head):  # f(), or (*f)()
+        return {match[1] or match[2]}
+    return _separated_names(head)
+
+
+def _separated_names(declaration: str) -> set[str]:
+    """Return the names of the variables in `int a[2], *b = 0`."""
+    parts = (re.sub(r"\[[^\]]*\]|=.*", "", part) for part in _separated(declaration))
+    return {name for part in parts for name in re.findall(r"\w+", part)[-1:]}
 
 
 def without_host_code(source: str, is_header: bool = False) -> str:
@@ -390,7 +510,7 @@ def without_host_code(source: str, is_header: bool = False) -> str:
     source = _blanked(source, spans)
 
     def replaced(match: re.Match[str]) -> str:
-        has_types = re.search(r"cublas|cudnn|torch|ATen|c10", match[0])
+        has_types = re.search(r"cublas|cudnn|cufft|torch|ATen|c10", match[0])
         return "#include <narrow_types.h>" if has_types else ""
 
     return _HOST_HEADER.sub(replaced, source)

@@ -21,7 +21,9 @@ _DIRECTIVE = re.compile(
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _ANY_DIRECTIVE = re.compile(r"^[^\S\n]*#(?:\\\n|[^\n])*", re.M)
 #: The warning by which the compiler reports that it compiles a group, with the lines below it.
-_REPORT = re.compile(r"^.*warning: .*\bcompiled group (\d+).*\n(?: .*\n)*", re.M)
+_REPORT = re.compile(
+    r"^.*warning: .*\b(?:compiled group (\d+)|absent header: .*).*\n(?: .*\n)*", re.M
+)
 
 
 def check_target(arch: str) -> None:
@@ -142,7 +144,7 @@ class Conditionals:
 
     def left_out(self, log: str, arch: str) -> str:
         """Return in one line what the target's macros exclude, by the compiler's warnings."""
-        compiled = {int(number) for number in _REPORT.findall(log)} | {-1}
+        compiled = {int(number) for number in _REPORT.findall(log) if number} | {-1}
         excluded = [
             f"line{'s' if group.last_line > group.first_line else ''} {group.first_line}"
             + (f" to {group.last_line}" if group.last_line > group.first_line else "")

@@ -42,6 +42,10 @@ inline void __nanosleep(unsigned) {}
 inline void __prof_trigger(int) {}
 inline void __brkpt() {}
 
+// The value of a conditional node matters to the graph alone, which the emulator does not run.
+typedef unsigned long long cudaGraphConditionalHandle;
+inline void cudaGraphSetConditional(cudaGraphConditionalHandle, unsigned) {}
+
 // Textures and surfaces: types, so that the other kernels of a file run, and functions that are errors
 // where a thread calls them.
 typedef unsigned long long cudaTextureObject_t, cudaSurfaceObject_t, CUtexObject, CUsurfObject;
