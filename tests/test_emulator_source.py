@@ -118,7 +118,7 @@ MENTIONED = (
     "int limit[2], *first;\n__global__ void k(int *Y) { Y[0] = *first; }",
     "#define ADD(T) __global__ void k(T *Y) { Y[0] += one(); }\nint one() { return 1; }\nADD(int)",
     "__device__ int f() { return 0; }\n__global__ void k() {}",
-    "struct V { float x; };\n__device__ V operator+(V a, V b) { return a; }\n__global__ void k() {}",
+    "struct V {};\n__device__ V operator+(V a, V b) { return a; }\n__global__ void k() {}",
 )
 
 
