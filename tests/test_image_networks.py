@@ -23,8 +23,11 @@ def test_what_the_benchmarks_compose_of_pytorch_computes_the_same(kind, groups, 
     ("name", "millions"),
     # As printed in Table 6.2, or the VGGs' without the biases that a normalization makes useless.
     {
-        **{"VGG16": 14.72, "VGG19": 20.04, "MobileNet": 3.22},
-        **{"ResNet18": 11.17, "ResNet50": 23.52},
+        "VGG16": 14.72,
+        "VGG19": 20.04,
+        "MobileNet": 3.22,
+        "ResNet18": 11.17,
+        "ResNet50": 23.52,
     }.items(),
 )
 def test_networks_of_the_benchmarks_have_the_printed_sizes(name, millions):
