@@ -71,7 +71,7 @@ def _options(
     options += ["-fno-strict-aliasing", "-fno-omit-frame-pointer"]
     options += ["-Wno-unknown-pragmas", "-Wno-attributes", "-UNDEBUG"]
     if sys.platform == "linux":  # a stack overflow by a large array hits the guard pages
-        options += ["-fstack-clash-protection"]
+        options += ["-fstack-clash-protection", "-fno-plt"]
     if compiler.is_clang:  # do not remove endless loops without effects: they are reported
         options += ["-fno-finite-loops"]
     if checked:
@@ -86,13 +86,18 @@ def _options(
         if every_load:  # instrument before any optimisation; see `_OPTIMISED_BITCODE`
             options += ["-O0", "-Xclang", "-disable-O0-optnone"]
     elif checked:
-        if every_load:  # g++ neither moves a load that may throw nor drops it if it is unused
+        if every_load:
+            # g++ neither moves nor drops a load that may throw, but for sinking it into a branch
+            # and for copies of structures that nobody reads. Arithmetic may move.
             options += ["-fexceptions", "-fnon-call-exceptions", "-fno-enforce-eh-specs"]
-            options += ["-fno-trapping-math"]  # arithmetic may move
+            options += ["-fno-delete-dead-exceptions", "-fno-tree-sink", "-fno-tree-dse"]
+            options += ["-fno-trapping-math"]
         # With basic blocks in source order, lanes of a traced warp reconverge as in the source.
         # Jump threading would remove reads where one condition implies another.
         options += ["-fno-reorder-blocks", "-fno-guess-branch-probability", "-fno-thread-jumps"]
         options += ["--param", "tsan-distinguish-volatile=1"]
+        # Loads would end basic blocks if exceptions went through hooks at the exits of functions.
+        options += ["--param", "tsan-instrument-func-entry-exit=0"]
     if checked and tracks_undefined:
         options += ["-DEMULATOR_TRACKS_UNDEFINED"]
     return tuple(options)

@@ -20,6 +20,7 @@ static std::uint32_t steps = 0;          // number of steps of the traced block
 static std::deque<std::uint32_t> ready;  // threads whose exchange is complete
 // Masks of the lanes that called a shuffle, by warp and address of the call.
 static std::unordered_map<std::uint64_t, std::array<unsigned, lanes>> groups;
+static std::size_t n_at_activemask = 0;  // number of threads that wait at an __activemask
 static unsigned barrier_votes = 0;  // number of true votes at a __syncthreads_count
 struct Warp {
     unsigned waiting = 0, left = 0;  // masks of lanes at an exchange, and outside of the kernel
@@ -39,23 +40,38 @@ inline void begin_block() {
     groups.clear();
 }
 
+inline void begin_phase(std::uint32_t new_epoch) {
+    epoch = new_epoch;
+    shared.begin_phase(block, epoch);
+    std::uint32_t tag = 0, clock = 0;
+    for (Thread &thread : threads) {
+        const std::uint32_t thread_clock = thread.synced ? thread.known[lane_of(thread)] : 1;
+        if (!tag || thread_clock != clock) tag = new_tag();
+        clock = thread_clock;
+        thread.tag = tag;
+    }
+}
+
 // Whether a thread left the kernel behind a barrier, which is an error, and not before it, which is
 // allowed: its last code, except for the final basic block, is then behind the barrier.
 inline bool went_past(const Thread &thread, std::uint64_t barrier) {
-    const std::uint64_t last = thread.before_last ? thread.before_last : thread.last;
+    const bool is_block = thread.last & basic_block;
+    const std::uint64_t last = (is_block ? thread.before_last : thread.last) & ~basic_block;
     const auto inside = [&](std::uint64_t code) {
         return code - base > launch->kernel[0] && code - base <= launch->kernel[1];
     };
     return inside(barrier) && inside(last) && last > barrier;
 }
 
-// Switches from the current thread to the scheduler.
+// Switches from the current thread to the next one; see machine.h.
+void switch_threads();
+
 inline void suspend(State state, std::uint64_t code) {
     if (state != State::AT_ACCESS) settle_rewrites();
     note(WAIT, code, 0, 0);
     current->state = state;
     current->code = code;
-    current->fiber->leave();
+    switch_threads();
 }
 
 // Reports that `thread` waits for ever, and that `other` (if any) does not arrive.
@@ -114,10 +130,12 @@ inline void share_order(std::span<Thread> mates, unsigned named, unsigned presen
         order = merged(order, mates[lane].order);
     }
     for (unsigned lane : Lanes{named}) clock = std::max(clock, known[lane]);
+    const std::uint32_t tag = new_tag();
     for (unsigned lane : Lanes{present}) {
         Thread &thread = mates[lane];
         std::ranges::copy(known, thread.known);
         thread.known[lane] = clock + 1;
+        thread.tag = tag;
         thread.synced = true;
         thread.order = order;
     }
@@ -174,6 +192,8 @@ inline bool complete_exchange(const Thread &self) {
 // Releases threads at __activemask, if any; lanes of a warp at the same code get one mask.
 inline bool release_active_lanes() {
     bool any_released = false;
+    if (!n_at_activemask) return false;
+    n_at_activemask = 0;
     for (Thread &thread : threads) {
         if (thread.state != State::AT_ACTIVEMASK) continue;
         unsigned active = 0;
@@ -230,7 +250,9 @@ inline const Thread *missing_from_tile(const Thread &waiting) {
 inline Passed pass_barrier() {
     std::uint32_t waiting = 0, left = 0;
     Thread *stuck = nullptr, *first = nullptr, *departed = nullptr;
+    const Order *all = nullptr;
     for (Thread &thread : threads) {
+        if (thread.order != all) all = merged(all, thread.order);
         const bool at_barrier =
             thread.state == State::AT_BARRIER || thread.state == State::AT_GRID_BARRIER;
         const bool waits = at_barrier && (!first || thread.state == first->state);
@@ -242,8 +264,8 @@ inline Passed pass_barrier() {
     }
     if (left == threads.size()) return Passed::NO;
     for (Thread &thread : threads) {
-        if (first && thread.state == State::DONE && went_past(thread, first->code))
-            departed = &thread;
+        if (!first || !left) break;
+        if (thread.state == State::DONE && went_past(thread, first->code)) departed = &thread;
     }
     if (stuck && stuck->state == State::AT_TILE) {
         report_missing("tile missed", *stuck, missing_from_tile(*stuck), waiting, left);
@@ -265,15 +287,13 @@ inline Passed pass_barrier() {
         return Passed::NO;
     }
     if (launch->traced) record_waits();
-    const Order *all = nullptr;
-    for (const Thread &thread : threads) all = merged(all, thread.order);
+    begin_phase(epoch + 1);
     for (Thread &thread : threads) {
         thread.order = all;
         if (thread.state == State::DONE) continue;
         if (thread.code != first->code) add_note(*first, thread, false, false);
         thread.state = State::READY;
     }
-    ++epoch;
     return Passed::YES;
 }
 
@@ -333,6 +353,7 @@ unsigned count_threads(bool vote, void *code) {
 }
 
 unsigned active_lanes(void *code) {
+    ++n_at_activemask;
     suspend(State::AT_ACTIVEMASK, address_of(code));
     return current->mask;
 }
@@ -354,7 +375,7 @@ inline std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bo
     self.state = State::AT_EXCHANGE;
     waiting_of(self).waiting |= 1u << lane;
     if (!(mask >> lane & 1)) fail("not in mask", code);
-    if (!complete_exchange(self)) self.fiber->leave();
+    if (!complete_exchange(self)) switch_threads();
     if (votes) *votes = self.votes;
     return self.value;
 }

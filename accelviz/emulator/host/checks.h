@@ -187,78 +187,11 @@ inline void check_flag(int number, const Access &access, const Entry &store) {
 // Checks that the bytes (a mask) of a word are in no asynchronous copy that the access disturbs.
 void check_copies(int number, std::uint64_t at, unsigned bytes, const Access &access);
 
-// Records a plain load of a whole word like `check_word` if no entry can be a race with it, which is
-// so for most loads. Returns whether it did.
-inline bool record_quiet_load(Cell &cell, const EmulatorArray &array, std::uint64_t code) {
-    if (!cell.quiet || cell.arriving || !(array.initialised || cell.written == 15)) return false;
-    const Entry &latest = cell.latest();
-    // Otherwise the block or a barrier has changed since the latest access.
-    if (latest.kind != LOAD || latest.block != block || latest.epoch != epoch) return false;
-    const Thread &self = *current;
-    const unsigned lane = lane_of(self), mine = 1u << lane;
-    const std::uint8_t warp = self.index / lanes;
-    const std::uint32_t clock = self.known[lane];
-    if (cell.readers >> warp & 1) {
-        for (Entry *entry = &cell.latest(); entry >= cell.begin(); --entry) {
-            if (entry->warp != warp || entry->kind == STORE || entry->block != block) continue;
-            const bool joins = entry->kind == LOAD && entry->clock == clock && entry->bytes == 15 &&
-                               entry->epoch == epoch;
-            if (joins) entry->lanes |= mine;
-            cell.move_to_end(entry);
-            return joins;
-        }
-    }
-    if (cell.size() > lanes) return false;  // `check_word` forgets entries of other blocks
-    cell.readers |= 1u << warp;
-    cell.add({block, epoch, clock, mine, std::uint32_t(code - base), warp, LOAD, 15, DEVICE});
-    return true;
-}
-
-// Records a plain load of a word that this warp has not loaded at this clock; see below.
-[[gnu::noinline]] inline bool record_first_load(const Memory::Range &range, std::uint64_t offset,
-                                                std::uint64_t code) {
-    Cell &cell = memory->cell(range.number, offset);
-    if (!record_quiet_load(cell, memory->array(range.number), code)) return false;
-    range.repeats[offset / 4] = {moment(), reader_of(*current), 0};
-    return true;
-}
-
-// Checks a plain load like `check_access` if all that can be wrong is that another thread stores or
-// copies to its words, and none has. Returns whether it did.
-template <unsigned bytes>
-inline bool check_plain_load(const void *address, std::uint64_t code) {
-    Thread *const self = current;
-    if (!self || !plain_loads) return false;
-    const std::uint64_t at = address_of(address);
-    if (at & (bytes - 1) || self->doubt.array >= 0 || !self->rewrites.empty()) return false;
-    const Memory::Range *const range = memory->find_plain(at, bytes);
-    if (!range) return false;
-    if (range->repeats) {
-        if (bytes < 4) return false;
-        const std::uint64_t offset = at - range->address;
-        for (unsigned word = 0; word < bytes; word += 4) {
-            Repeats &repeats = range->repeats[(offset + word) / 4];
-            if ((repeats.moment != moment() || repeats.reader != reader_of(*self)) &&
-                !record_first_load(*range, offset + word, code))
-                return false;
-            repeats.lanes |= 1u << lane_of(*self);
-        }
-    }
-    self->last = code;
-    self->before_last = 0;
-    return true;
-}
-
 // Checks an access to bytes (a mask) of the word at offset `at` for races, and records it.
 inline void check_word(int number, std::uint64_t at, unsigned bytes, const Access &access) {
     Cell &cell = memory->cell(number, at);
     const EmulatorArray &array = memory->array(number);
-    if (is_shared(array) && (cell.block != block + 1 || cell.epoch != epoch)) {
-        cell.clear();  // a barrier orders the entries, or they are of an earlier block
-        if (cell.block != block + 1) cell.written = cell.last_atomic = 0;
-        cell.block = block + 1;
-        cell.epoch = epoch;
-    }
+    if (is_shared(array)) cell.begin_phase(block, epoch);
     const Thread &self = *current;
     const unsigned lane = lane_of(self), mine = 1u << lane;
     const std::uint8_t warp = self.index / lanes, kind = access.kind;
@@ -283,6 +216,7 @@ inline void check_word(int number, std::uint64_t at, unsigned bytes, const Acces
             if (const unsigned unordered = unordered_lanes(*entry, self)) {
                 const unsigned other = __builtin_ctz(unordered);
                 if (kind == STORE && entry->kind == STORE && launch->same_values) {
+                    plain = nullptr;
                     current->rewrites.push_back(
                         {access, at, entry->bytes & bytes, number, other, *entry, {}});
                     merged = mates && entry->epoch == epoch && entry->clock == now.clock &&
@@ -299,6 +233,7 @@ inline void check_word(int number, std::uint64_t at, unsigned bytes, const Acces
                 const bool tolerated = load_after_atomic || (atomic_after_load && launch->traced);
                 if (!tolerated && !counted && !guess) race(number, access, *entry, other);
                 if (load_after_atomic && !guess && !counted && self.doubt.array < 0) {
+                    plain = nullptr;
                     current->doubt = {number, access, 0, other, *entry};
                 }
             }
@@ -344,6 +279,7 @@ inline void check_word(int number, std::uint64_t at, unsigned bytes, const Acces
         fail_at("unwritten", number, access);
     }
     if (!is_load(access.kind)) cell.written |= bytes;
+    if (quiet) memory->mark_quiet(number, at);
 }
 
 // Atomics and volatile accesses at an address transfer the order that fences have released.
@@ -374,7 +310,6 @@ inline int check_access(const Access &access) {
     Thread &self = *current;
     if (!self.rewrites.empty() && self.rewrites[0].access.code != access.code) settle_rewrites();
     self.last = access.code;
-    self.before_last = 0;
     const std::uint64_t at = address_of(access.address);
     const int number = memory->find(at);
     if (number < 0) {
@@ -435,6 +370,7 @@ void fence(Scope scope) {
     std::ranges::copy(self.known, release.clocks);
     self.order = after_fence(self.order, release);
     ++self.known[lane_of(self)];
+    self.tag = new_tag();
     self.synced = true;
     fences = true;
 }

@@ -39,7 +39,7 @@
 // source.py inserts it in place of `alignas` between specifiers. `int(T)` is the type of a function
 // if T is a type, else a number.
 #define EMULATOR_ALIGNED(...) __attribute__((aligned(emulator::alignment<int(__VA_ARGS__)>())))
-#define __shared__ static __attribute__((used, aligned(16)))
+#define __shared__ static __attribute__((used, aligned(32)))
 // Macros that source.py inserts: for __shared__ variables at file scope (a section distinguishes
 // them from static device variables), for __constant__ variables without initial value, and for
 // variables and functions of the host.
@@ -48,7 +48,7 @@
 #define EMULATOR_UNFILLED __constant__
 #define EMULATOR_HOST_VARIABLE
 #else
-#define EMULATOR_FILE_SHARED static __attribute__((used, aligned(16), section("emulator_shared")))
+#define EMULATOR_FILE_SHARED static __attribute__((used, aligned(32), section("emulator_shared")))
 #define EMULATOR_UNFILLED __attribute__((visibility("protected"), section("emulator_unfilled")))
 #define EMULATOR_HOST_VARIABLE __attribute__((section("emulator_host")))
 #endif

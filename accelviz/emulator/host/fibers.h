@@ -44,8 +44,11 @@ constexpr std::size_t return_word = 11, frame_words = 20;
 
 class Fiber {
    public:
+    // Stacks begin in different lines of the processor's caches: each switch uses their beginning.
+    static constexpr std::size_t line = 64, most_lines = 1024;
     // Twice the 512 KB of local memory of a GPU's thread, since code for the host needs more.
-    static constexpr std::size_t stack_bytes = 1024 * 1024, guard_bytes = 64 * 1024;
+    static constexpr std::size_t stack_bytes = 1024 * 1024 + most_lines * line;
+    static constexpr std::size_t guard_bytes = 64 * 1024;
 
     // Stacks are mapped 64 at a time and are not freed before the process ends.
     Fiber() {
@@ -59,6 +62,7 @@ class Fiber {
         stack_ = next_;
         next_ += stack_bytes;
         --left_;
+        number_ = count_++;
         if (mprotect(stack_, guard_bytes, PROT_NONE)) std::abort();
     }
     Fiber(const Fiber &) = delete;
@@ -66,7 +70,8 @@ class Fiber {
 
     // The next switch to this fiber begins `emulator_begin` on an empty stack.
     void reset() {
-        auto *top = reinterpret_cast<std::uintptr_t *>(stack_ + stack_bytes) - frame_words;
+        char *const end = stack_ + stack_bytes - number_ * 13 % most_lines * line;
+        auto *top = reinterpret_cast<std::uintptr_t *>(end) - frame_words;
         for (std::size_t i = 0; i < frame_words; ++i) top[i] = 0;
         top[return_word] = reinterpret_cast<std::uintptr_t>(&emulator_begin);
         stack_pointer_ = top;
@@ -80,13 +85,15 @@ class Fiber {
     }
     void enter() { emulator_switch(&host_stack_pointer_, stack_pointer_); }
     void leave() { emulator_switch(&stack_pointer_, host_stack_pointer_); }
+    void switch_to(const Fiber &other) { emulator_switch(&stack_pointer_, other.stack_pointer_); }
 
    private:
     char *stack_;
+    std::size_t number_;
     void *stack_pointer_ = nullptr;
     inline static void *host_stack_pointer_ = nullptr;
     inline static char *next_ = nullptr;
-    inline static std::size_t left_ = 0;
+    inline static std::size_t left_ = 0, count_ = 0;
 };
 
 }  // namespace emulator

@@ -13,7 +13,7 @@
 #include <random>
 #include <vector>
 
-#include "barriers.h"
+#include "plain.h"
 // Last, because its macros redefine C functions.
 #include "cuda_on_host.h"
 
@@ -37,7 +37,8 @@ inline bool can_run(const Thread &thread) {
 // Fibers of threads that have ended: threads that never wait share one, and its stack.
 static std::vector<std::unique_ptr<Fiber>> free_fibers;
 
-inline void resume(Thread &thread) {
+// Makes a thread the current one.
+inline void choose(Thread &thread) {
     if (thread.state == State::UNSTARTED) {
         if (free_fibers.empty()) free_fibers.push_back(std::make_unique<Fiber>());
         thread.fiber = std::move(free_fibers.back());
@@ -46,9 +47,15 @@ inline void resume(Thread &thread) {
     }
     thread.state = State::READY;
     current = &thread;
-    threadIdx = index_of(thread.index, blockDim);
+    plain = may_be_plain(thread) ? current : nullptr;
+    threadIdx = thread.position;
+}
+
+// Runs a thread, and those to which it switches, until one leaves the kernel or none can run.
+inline void resume(Thread &thread) {
+    choose(thread);
     thread.fiber->enter();
-    if (thread.state == State::DONE) free_fibers.push_back(std::move(thread.fiber));
+    if (current->state == State::DONE) free_fibers.push_back(std::move(current->fiber));
 }
 
 inline std::uint32_t pop(std::deque<std::uint32_t> &queue) {
@@ -58,8 +65,8 @@ inline std::uint32_t pop(std::deque<std::uint32_t> &queue) {
     return index;
 }
 
+// The order of the threads with a seed.
 inline std::vector<std::uint32_t> thread_order() {
-    if (!launch->seed) return range(0, threads.size());
     std::vector<std::uint32_t> warps = range(0, (threads.size() + lanes - 1) / lanes), order;
     std::ranges::shuffle(warps, random_bits);
     for (std::uint32_t warp : warps) {
@@ -71,21 +78,40 @@ inline std::vector<std::uint32_t> thread_order() {
     return order;
 }
 
-// Runs threads until each has left the kernel or waits at a barrier or exchange.
-inline void run_untraced() {
-    const std::vector<std::uint32_t> order = thread_order();
-    for (std::size_t next = 0;;) {
+static std::vector<std::uint32_t> order;  // of the threads until the next barrier, with a seed
+static std::size_t next_in_order = 0;
+
+// Returns a thread that can run, or null.
+inline Thread *next_thread() {
+    for (;;) {
         Thread *thread;
         if (!ready.empty()) {
             thread = &threads[pop(ready)];
-        } else if (next < order.size()) {
-            thread = &threads[order[next++]];
+        } else if (next_in_order < threads.size()) {
+            thread = &threads[launch->seed ? order[next_in_order] : next_in_order];
+            ++next_in_order;
         } else if (!polling.empty()) {
             thread = &threads[pop(polling)];
         } else {
-            return;
+            return nullptr;
         }
-        if (!can_run(*thread)) continue;  // it has already run
+        if (can_run(*thread)) return thread;
+    }
+}
+
+void switch_threads() {
+    Thread &self = *current;
+    Thread *const next = launch->traced ? nullptr : next_thread();
+    if (!next) return self.fiber->leave();
+    choose(*next);
+    if (next != &self) self.fiber->switch_to(*next->fiber);
+}
+
+// Runs threads until each has left the kernel or waits at a barrier or exchange.
+inline void run_untraced() {
+    next_in_order = 0;
+    if (launch->seed) order = thread_order();
+    while (Thread *thread = next_thread()) {
         resume(*thread);
         if (failed()) return;
     }
@@ -149,7 +175,6 @@ inline void choose_block(std::uint32_t number) {
 // Runs a block from its beginning; see `continue_block`.
 inline bool run_block(std::uint32_t number) {
     choose_block(number);
-    epoch = 0;
     steps = 0;
     begin_block();
     for (Thread &thread : threads) {
@@ -166,12 +191,21 @@ inline bool run_block(std::uint32_t number) {
         thread.flag.address = thread.compared = nullptr;
         thread.last = thread.before_last = thread.yields = 0;
     }
+    begin_phase(0);
     return continue_block();
 }
 
 inline std::vector<Thread> new_threads() {
     std::vector<Thread> created(blockDim.x * blockDim.y * blockDim.z);
-    for (std::size_t i = 0; i < created.size(); ++i) created[i].index = i;
+    for (std::size_t i = 0; i < created.size(); ++i) {
+        Thread &thread = created[i];
+        thread.index = i;
+        thread.position = index_of(i, blockDim);
+        thread.warp = i / lanes;
+        thread.lane_bit = 1u << i % lanes;
+        thread.loads = shared.loads + thread.warp * shared.count;
+        thread.first_loads = shared.first_loads + thread.warp * shared.count;
+    }
     return created;
 }
 
@@ -212,7 +246,7 @@ inline void report_ended_block(WaitingBlock &waiting, std::uint32_t ended) {
 inline bool resume_block(WaitingBlock &waiting) {
     waiting.swap();
     choose_block(waiting.number);
-    epoch = grid_epoch;
+    begin_phase(grid_epoch);
     for (Thread &thread : threads) {
         if (thread.state == State::AT_GRID_BARRIER) thread.state = State::READY;
     }
@@ -279,10 +313,11 @@ inline void run(void (*code)(void **), void **values, const EmulatorArray *array
     kernel_entry = code;
     arguments = values;
     random_bits.seed(launch->seed);
-    plain_loads = launch->checked && !launch->traced;
-    memory = new Memory(arrays, launch->n_arrays, base, launch->n_blocks < 32);
+    has_short_paths = launch->checked && !launch->traced;
     blockDim = dim3(launch->block[0], launch->block[1], launch->block[2]);
     gridDim = dim3(launch->grid[0], launch->grid[1], launch->grid[2]);
+    const std::size_t n_warps = (blockDim.x * blockDim.y * blockDim.z + lanes - 1) / lanes;
+    memory = new Memory(arrays, launch->n_arrays, base, launch->n_blocks < 32, n_warps);
     threads = new_threads();
     std::vector<std::uint32_t> blocks = range(launch->first_block, launch->n_blocks);
     if (launch->seed) std::ranges::shuffle(blocks, random_bits);
@@ -327,7 +362,7 @@ inline void interleave(const Access &access) {
     ++self.yields;
     self.state = State::READY;
     polling.push_back(self.index);
-    self.fiber->leave();
+    switch_threads();
 }
 
 void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *code) {
@@ -339,7 +374,10 @@ void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *c
     if (mode != Mode::LAUNCH && !self.fiber->owns(address))
         note(kind, access.code, address_of(address), bytes);
     const int number = launch->checked ? check_access(access) : -1;
-    if (number < 0 || !launch->traced) return read_rewritten();
+    if (number < 0 || !launch->traced) {
+        renew_plain();
+        return read_rewritten();
+    }
     const std::uint16_t warp = self.index / lanes, record_bytes = access.bytes;
     const std::uint8_t lane = lane_of(self), record_kind = base_kind(access.kind);
     const std::uint64_t offset = address_of(access.address) - memory->array(number).address;
@@ -350,20 +388,24 @@ void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *c
     read_rewritten();
 }
 
-[[gnu::noinline]] inline void pause_at_basic_block(std::uint64_t code) {
-    current->records = false;
+[[gnu::noinline]] inline void begin_checked_block(std::uint64_t code) {
+    Thread *const self = current;
+    if (!self) return;
+    settle_rewrites();
+    self->before_last = self->last;
+    self->last = code | basic_block;
+    if (!launch->traced) return renew_plain();
+    self->records = false;
     suspend(State::AT_ACCESS, code);
 }
 
 // Called at the beginning of each basic block, where lanes of a traced warp can reconverge. A
 // checked load ends a basic block, so that this is called as often as the check of a load.
 inline void begin_basic_block(std::uint64_t code) {
-    Thread *const self = current;
-    if (!self) return;
-    if (!self->rewrites.empty()) settle_rewrites();
+    Thread *const self = plain;
+    if (!self) return begin_checked_block(code);
     self->before_last = self->last;
-    self->last = code;
-    if (launch->traced) pause_at_basic_block(code);
+    self->last = code | basic_block;
 }
 
 unsigned lane() { return lane_of(*current); }

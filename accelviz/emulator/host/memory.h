@@ -7,91 +7,26 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
 #include <vector>
 
+#include "cells.h"
 #include "runtime.h"
+#include "shared.h"
 
 namespace emulator {
 
-// Accesses of one kind by lanes of a warp to the same bytes of a word, at one clock of the lanes.
-struct Entry {
-    std::uint32_t block;
-    std::uint32_t epoch;  // number of barriers that the block had passed
-    std::uint32_t clock;  // of the lanes; it advances at each fence and __syncwarp
-    std::uint32_t lanes;  // mask
-    std::uint32_t code;   // offset in the library of the instruction after the access
-    std::uint8_t warp;
-    std::uint8_t kind;   // a Kind of cuda_on_host.h
-    std::uint8_t bytes;  // mask
-    std::uint8_t scope;  // a Scope of cuda_on_host.h; only that of an atomic matters
-};
-
-// The state of a word of four bytes, with the accesses that a later access could race with.
-class Cell {
-   public:
-    // For shared memory, 1 + the block and the epoch of the latest access; 0: none.
-    std::uint32_t block = 0, epoch = 0;
-    std::uint8_t written = 0;  // mask of written bytes
-    std::uint8_t read_only = 0;  // mask of bytes that __ldg has read
-    std::uint8_t arriving = 0;   // mask of bytes to which an asynchronous copy is under way
-    // Whether the latest access loaded the whole word, and all entries were loads or stores that a
-    // barrier orders before it.
-    bool quiet = false;
-    std::uint32_t readers = 0;  // if quiet, mask of the warps that loaded in the latest epoch
-    // Thread of the latest atomic, numbered from 1 over the launch (0: none), and its epoch.
-    std::uint32_t last_atomic = 0, atomic_epoch = 0;
-    std::uint16_t leaving = 0;  // number of asynchronous copies that are under way from here
-
-    Entry *begin() { return capacity_ ? heap_ : first_; }
-    Entry *end() { return begin() + count_; }
-    void clear() { count_ = 0; }
-    Entry &latest() { return end()[-1]; }
-    // Makes an entry the latest one.
-    void move_to_end(Entry *entry) { std::swap(*entry, latest()); }
-    // Moves the last entry to the place of the removed one and returns its address.
-    Entry *remove(Entry *entry) {
-        *entry = begin()[--count_];
-        return entry;
-    }
-    void add(const Entry &entry) {
-        const std::uint16_t room = capacity_ ? capacity_ : 2;
-        if (count_ == room) {
-            auto *more = static_cast<Entry *>(std::malloc(2 * room * sizeof(Entry)));
-            if (!more) std::abort();
-            std::memcpy(more, begin(), count_ * sizeof(Entry));
-            if (capacity_) std::free(heap_);
-            heap_ = more;
-            capacity_ = 2 * room;
-        }
-        begin()[count_++] = entry;
-    }
-    std::uint16_t size() const { return count_; }
-
-   private:
-    std::uint16_t count_ = 0, capacity_ = 0;  // capacity 0: up to two entries in `first_`
-    Entry *heap_ = nullptr;
-    Entry first_[2];
-};
-
-// Loads of a word by lanes of one warp at one clock, which are not yet in the cell's latest entry.
-// These tables are small enough for the processor's fastest cache.
-struct Repeats {
-    std::uint64_t moment = 0;  // of the loads, see `moment` in threads.h; 0: none
-    std::uint32_t reader = 0;  // warp and clock, see `reader` in threads.h
-    std::uint32_t lanes = 0;   // mask
-};
-
-// The words of an array: their cells, and repeated loads.
+// The words of an array: their cells, and repeated loads; in shared memory, the number of the first
+// one in the tables that all shared arrays have in common.
 struct Words {
     Cell *cells = nullptr;
     Repeats *repeats = nullptr;
+    std::int64_t first_shared = -1;
 };
 
 // The shared memory of a block that waits while another one runs.
 struct SharedMemory {
     std::vector<char> bytes;
-    std::vector<Words> words;
+    std::vector<Cell *> cells;
 };
 
 // The arrays of a launch: first its arguments, array i at slots_begin + (i << slot_bits); then the
@@ -100,7 +35,8 @@ class Memory {
    public:
     // `library` is the address of the kernel's library. A launch of `few` blocks touches few cells:
     // small pages then save the time to clear memory. Cells exist until the process ends.
-    Memory(const EmulatorArray *arrays, std::uint32_t count, std::uint64_t library, bool few)
+    Memory(const EmulatorArray *arrays, std::uint32_t count, std::uint64_t library, bool few,
+           std::size_t n_warps)
         : arrays_(arrays, arrays + count), words_(count) {
         for (std::uint32_t i = 0; i < count; ++i) {
             EmulatorArray &array = arrays_[i];
@@ -110,9 +46,12 @@ class Memory {
                 if (array.space != DYNAMIC) array.address += library;
                 variables_.push_back(i);
             }
-            if (array.writable) words_[i] = new_words(array, few);
         }
         std::ranges::sort(variables_, {}, [&](int i) { return arrays_[i].address; });
+        list_shared(n_warps);
+        for (std::uint32_t i = 0; i < count; ++i) {
+            if (arrays_[i].writable && !words_[i].cells) words_[i] = new_words(arrays_[i], few);
+        }
         list_slots();
     }
 
@@ -131,25 +70,23 @@ class Memory {
         return variable;
     }
 
-    // The bytes of an array, and its repeated loads, null if the kernel cannot write it.
+    // The bytes of an array, and its repeated loads, null if the kernel cannot write it; its cells,
+    // null if no store is allowed.
     struct Range {
         std::uint64_t address = 0, bytes = 0;
         Repeats *repeats = nullptr;
+        Cell *cells = nullptr;
         int number = -1;
     };
-    // The range that contains an aligned load, if all that can be wrong with the load is in the
-    // cells of its words; null otherwise, and if that takes a search.
-    const Range *find_plain(std::uint64_t address, unsigned bytes) const {
-        const auto contains = [&](const Range &range) {
-            const std::uint64_t offset = address - range.address;
-            return offset < range.bytes && range.bytes - offset >= bytes;
-        };
+    // The argument that contains an aligned access, if all that can be wrong with the access is in
+    // the cells of its words; null otherwise.
+    const Range *find_argument(std::uint64_t address, unsigned bytes) const {
         const std::uint64_t slot = (address - slots_begin) >> slot_bits;
-        if (slot < n_slots_) return contains(slots_[slot]) ? &slots_[slot] : nullptr;
-        for (const Range &range : latest_) {
-            if (contains(range)) return range.repeats ? &range : nullptr;
-        }
-        return nullptr;
+        if (slot >= n_slots_) return nullptr;
+        const Range &range = slots_[slot];
+        const std::uint64_t offset = address - range.address;
+        const bool inside = offset < range.bytes && range.bytes - offset >= bytes;
+        return inside && !(offset & (bytes - 1)) ? &range : nullptr;
     }
 
     // Number of the array that an address out of bounds is closest to, or -1.
@@ -183,15 +120,16 @@ class Memory {
         std::size_t at = 0, number = 0;
         for (int i : variables_) {
             const EmulatorArray &array = arrays_[i];
-            if (array.space != SHARED && array.space != DYNAMIC) continue;
-            if (number == other.words.size()) {
-                other.words.push_back(new_words(array, true));
-                other.bytes.resize(at + array.bytes);
-            }
+            if (!is_shared(array)) continue;
+            other.bytes.resize(std::max<std::size_t>(other.bytes.size(), at + array.bytes));
             auto *live = reinterpret_cast<char *>(array.address);
             std::swap_ranges(live, live + array.bytes, other.bytes.begin() + at);
-            std::swap(words_[i], other.words[number++]);
             at += array.bytes;
+            if (words_[i].first_shared < 0) swap_cells(words_[i].cells, words(i), other, number++);
+        }
+        swap_cells(shared.cells, shared.count, other, number);
+        for (Words &words : words_) {
+            if (words.first_shared >= 0) words.cells = shared.cells + words.first_shared;
         }
         for (Range &latest : latest_) latest = {};
     }
@@ -209,7 +147,7 @@ class Memory {
     // Replaces all cells by new ones.
     void forget_accesses() {
         for (std::size_t i = 0; i < arrays_.size(); ++i) {
-            if (words_[i].cells) words_[i] = new_words(arrays_[i], false);
+            if (words_[i].repeats) words_[i] = new_words(arrays_[i], false);
         }
         list_slots();
         for (Range &latest : latest_) latest = {};
@@ -276,16 +214,56 @@ class Memory {
     const EmulatorArray &array(int i) const { return arrays_[i]; }
     // The cell of a word, with all its loads.
     Cell &cell(int i, std::uint64_t offset) {
-        Cell &cell = words_[i].cells[offset / 4];
-        Repeats &repeats = words_[i].repeats[offset / 4];
-        if (repeats.moment) cell.latest().lanes |= repeats.lanes;
+        const Words &words = words_[i];
+        Cell &cell = words.cells[offset / 4];
+        if (words.first_shared >= 0) shared.collect(words.first_shared + offset / 4);
+        if (!words.repeats) return cell;
+        Repeats &repeats = words.repeats[offset / 4];
+        if (repeats.tag) cell.latest().lanes |= repeats.lanes;
         repeats = {};
         return cell;
+    }
+    // Accesses to a word of shared memory in this phase were plain loads of the whole word.
+    void mark_quiet(int i, std::uint64_t offset) {
+        if (words_[i].first_shared < 0) return;
+        shared.quiet[words_[i].first_shared + offset / 4] = {shared.phase, 0};
     }
 
    private:
     Range range(int i) const {
-        return {arrays_[i].address, arrays_[i].bytes, words_[i].repeats, i};
+        const EmulatorArray &array = arrays_[i];
+        Cell *const cells = array.restricted ? nullptr : words_[i].cells;
+        return {array.address, array.bytes, words_[i].repeats, cells, i};
+    }
+    // Fills `shared`: numbers the words of shared arrays.
+    void list_shared(std::size_t n_warps) {
+        std::uint64_t begin = ~0ull, end = 0;
+        for (int i : variables_) {
+            if (arrays_[i].space == DYNAMIC) {
+                shared.dynamic = arrays_[i].address;
+                shared.dynamic_bytes = arrays_[i].bytes / 4 * 4;
+            } else if (arrays_[i].space == SHARED) {
+                begin = std::min(begin, arrays_[i].address / 16 * 16);
+                end = std::max(end, (arrays_[i].address + arrays_[i].bytes + 15) / 16 * 16);
+            }
+        }
+        if (end > begin && end - begin <= SharedWords::most_bytes) {
+            shared.begin = begin;
+            shared.static_bytes = end - begin;
+        }
+        shared.count = (shared.static_bytes + shared.dynamic_bytes) / 4 + 4;
+        shared.cells = zeros<Cell>(shared.count, true);
+        shared.quiet = zeros<Quiet>(shared.count, true);
+        shared.loads = zeros<Loads>(shared.count * n_warps, true);
+        shared.first_loads = zeros<FirstLoad>(shared.count * n_warps, true);
+        for (int i : variables_) {
+            const std::uint64_t offset = shared.offset(arrays_[i].address);
+            if (!is_shared(arrays_[i]) || offset == SharedWords::nowhere) continue;
+            words_[i].first_shared = std::int64_t(offset / 4);
+            words_[i].cells = shared.cells + offset / 4;
+            for (std::uint64_t word = 0; word < arrays_[i].bytes / 4; ++word)
+                shared.quiet[offset / 4 + word].phase = no_phase;
+        }
     }
     void list_slots() {
         slots_.assign(n_slots_, {});
@@ -296,17 +274,24 @@ class Memory {
     // Memory of zeros is a valid array of cells without entries, and of no repeated loads.
     static Words new_words(const EmulatorArray &array, bool few) {
         const std::size_t count = array.bytes / 4 + 1;
-        return {static_cast<Cell *>(zeros(count * sizeof(Cell), few)),
-                static_cast<Repeats *>(zeros(count * sizeof(Repeats), few))};
+        auto *const repeats = is_shared(array) ? nullptr : zeros<Repeats>(count, few);
+        return {zeros<Cell>(count, few), repeats};
     }
-    static void *zeros(std::size_t bytes, bool few) {
+    // Exchanges cells with the ones of this number of a block that waits.
+    static void swap_cells(Cell *&cells, std::size_t count, SharedMemory &other, std::size_t i) {
+        if (i == other.cells.size()) other.cells.push_back(zeros<Cell>(count, true));
+        std::swap(cells, other.cells[i]);
+    }
+    template <typename T>
+    static T *zeros(std::size_t count, bool few) {
+        const std::size_t bytes = count * sizeof(T);
         void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory == MAP_FAILED) std::abort();
 #ifdef MADV_HUGEPAGE
         if (bytes >= 1 << 22 && !few) madvise(memory, bytes, MADV_HUGEPAGE);
 #endif
-        return memory;
+        return static_cast<T *>(memory);
     }
     bool holds(std::size_t i, std::uint64_t address) const {
         return address - arrays_[i].address < arrays_[i].bytes;
@@ -326,7 +311,7 @@ class Memory {
     std::vector<int> variables_;  // numbers of the variables, by address
     std::uint64_t n_slots_ = 0;
     std::vector<Range> slots_;  // of the arguments; without bytes if a load can read unwritten ones
-    // The results of the last two searches: a product reads two tiles in turn.
+    // The results of the last two searches.
     Range latest_[2] = {};
     int newest_ = 0;
 };

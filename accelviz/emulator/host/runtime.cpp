@@ -97,19 +97,19 @@ void *fill_memory(void *to, int byte, std::size_t bytes, void *code) {
 extern "C" {
 
 // The compiler's instrumentation calls one of these before each load and store of the kernel.
-#define EMULATOR_PLAIN_LOAD(BYTES)                                                                 \
-    void __tsan_read##BYTES(void *address) {                                                       \
-        if (emulator::check_plain_load<BYTES>(address, emulator::address_of(EMULATOR_HERE)))    \
-            return;                                                                                \
-        emulator::access(address, BYTES, emulator::LOAD, emulator::DEVICE, EMULATOR_HERE);         \
+#define EMULATOR_PLAIN_HOOKS(BYTES)                                           \
+    void __tsan_read##BYTES(void *address) {                                  \
+        emulator::load<BYTES>(address, emulator::address_of(EMULATOR_HERE));  \
+    }                                                                         \
+    void __tsan_write##BYTES(void *address) {                                 \
+        emulator::store<BYTES>(address, emulator::address_of(EMULATOR_HERE)); \
     }
 #define EMULATOR_HOOK(NAME, BYTES, KIND)                                                           \
     void __tsan_##NAME##BYTES(void *address) {                                                     \
         emulator::access(address, BYTES, emulator::KIND, emulator::DEVICE, EMULATOR_HERE);         \
     }
 #define EMULATOR_HOOKS(BYTES)                                    \
-    EMULATOR_PLAIN_LOAD(BYTES)                                   \
-    EMULATOR_HOOK(write, BYTES, STORE)                           \
+    EMULATOR_PLAIN_HOOKS(BYTES)                                  \
     EMULATOR_HOOK(unaligned_read, BYTES, LOAD)                   \
     EMULATOR_HOOK(unaligned_write, BYTES, STORE)                 \
     EMULATOR_HOOK(volatile_read, BYTES, VOLATILE_LOAD)           \

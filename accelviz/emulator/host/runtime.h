@@ -124,4 +124,8 @@ void copy_text(char (&to)[N], const char *text) {
 // 49 slots end below 0x1450 << 32, where Linux maps libraries if the stack size is unlimited.
 constexpr std::uint64_t slots_begin = 1ull << 43, slot_bits = 38;
 
+inline bool is_shared(const EmulatorArray &array) {
+    return array.space == SHARED || array.space == DYNAMIC;
+}
+
 }  // namespace emulator

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "fibers.h"
-#include "memory.h"
 #include "order.h"
+#include "memory.h"
 #include "runtime.h"
 // Last, because its macros redefine C functions.
 #include "cuda_on_host.h"
@@ -78,17 +78,29 @@ struct Rewrite {
     char before[4];
 };
 
-struct Thread {
+constexpr std::uint64_t basic_block = 1ull << 63;
+
+// The first members are those that each barrier uses, close together.
+struct alignas(64) Thread {
+    // Code of the last access or basic block; of a basic block with the bit `basic_block`, and then
+    // also the one before.
+    std::uint64_t last = 0, before_last = 0;
+    Loads *loads = nullptr;  // of its warp, see shared.h
+    FirstLoad *first_loads = nullptr;
+    // Equal tags of threads of a warp are of one phase and one clock; see `new_tag`.
+    std::uint32_t tag = 0;
+    std::uint32_t lane_bit = 0, warp = 0;
     State state = State::UNSTARTED;
     std::uint32_t index = 0;  // in the block
-    std::unique_ptr<Fiber> fiber;  // null before it starts and after it has ended
-    // Code of the last access or basic block; if it is a basic block, also of the one before.
-    std::uint64_t last = 0, before_last = 0;
+    dim3 position;            // threadIdx
+    std::uint32_t arrived = 0;      // step in which it arrived at a barrier
+    std::unique_ptr<Fiber> fiber;   // null before it starts and after it has ended
+    std::uint64_t code = 0;         // address of the code where it waits
+    const Order *order = nullptr;   // order by fences, see order.h
     std::vector<Rewrite> rewrites;  // by its last store
+    bool synced = false;            // whether `known` has changed in this block
     Doubt doubt;
     std::uint32_t known[lanes] = {};  // accesses of its warp's lanes up to these clocks are ordered
-    std::uint64_t code = 0;     // address of the code where it waits
-    std::uint32_t arrived = 0;  // step in which it arrived at a barrier
     bool records = false;       // whether `record` is valid: not at the beginning of a basic block
     EmulatorRecord record{};
     // Arguments and results of an exchange; `orders` for __syncwarp, `polled` for a vote.
@@ -101,12 +113,12 @@ struct Thread {
     unsigned polls = 0;               // atomics and volatile accesses since the last yield
     const char *compared = nullptr;   // address of the latest atomicCAS, if it yielded before it
     std::uint64_t yields = 0;
-    bool synced = false;              // whether `known` has changed in this block
-    const Order *order = nullptr;     // order by fences, see order.h
     Flag flag;
     std::vector<Copy> copies;
     unsigned group = 0;  // number of its commits of asynchronous copies
+    char padding[64];    // neighbors use different lines of the processor's caches
 };
+static_assert(sizeof(Thread) % 128 == 64);
 
 inline unsigned lane_of(const Thread &thread) { return thread.index % lanes; }
 
@@ -121,13 +133,13 @@ static Memory *memory;
 static std::uint64_t base;  // address of the kernel's library
 static std::vector<Thread> threads;
 static Thread *current = nullptr;           // null while the library is loaded
+static Thread *plain = nullptr;             // the same if `may_be_plain`, else null
 static std::uint32_t block = 0, epoch = 0;  // epoch: number of barriers that the block has passed
-// The block and its epoch, as a number that is not 0.
-inline std::uint64_t moment() { return (block + 1ull) << 32 | epoch; }
-// The warp of a thread, and the clock of its lane as far as it fits: after 2^27 fences or
-// __syncwarp in an epoch, earlier loads could be taken for later ones.
-inline std::uint32_t reader_of(const Thread &thread) {
-    return thread.index / lanes << 27 | (thread.known[lane_of(thread)] & ((1u << 27) - 1));
+// A tag for threads of a warp whose clocks are now equal, or for those of a block. After 2^32
+// barriers and fences, earlier loads could be taken for later ones.
+inline std::uint32_t new_tag() {
+    static std::uint32_t latest = 0;
+    return ++latest ? latest : ++latest;
 }
 // Epoch of every block after the latest barrier of the grid, which orders all accesses before it.
 static std::uint32_t grid_epoch = 0;
@@ -136,8 +148,15 @@ static std::unordered_map<std::uint64_t, Log> logs;  // by address of atomics
 // Whether any thread has started an asynchronous copy or called __ldg of a writable array.
 static bool watched = false;
 static bool awaited = false;  // whether any thread has waited for an asynchronous copy
-static bool plain_loads = false;  // whether `check_plain_load` may replace `access`: not in traces
+static bool has_short_paths = false;  // whether `access` may be replaced: not in traces
 static bool fences = false;                          // whether any thread has called a fence
+
+// Whether plain accesses of a thread may take the short paths of plain.h.
+inline bool may_be_plain(const Thread &thread) {
+    return has_short_paths && thread.doubt.array < 0 && thread.rewrites.empty();
+}
+
+inline void renew_plain() { plain = may_be_plain(*current) ? current : nullptr; }
 
 inline Kind base_kind(Kind kind) {
     switch (kind) {
@@ -154,10 +173,6 @@ inline Kind base_kind(Kind kind) {
 }
 
 inline bool is_load(Kind kind) { return base_kind(kind) == LOAD; }
-
-inline bool is_shared(const EmulatorArray &array) {
-    return array.space == SHARED || array.space == DYNAMIC;
-}
 
 inline bool failed() { return answer->problem[0]; }
 
@@ -194,7 +209,7 @@ inline void set_problem(const char *problem, std::uint32_t thread, std::uint64_t
 // `set_problem` in a signal handler; `code` is 0 if unknown.
 inline void set_problem_in_signal(const char *problem, std::uint64_t code) {
     if (!current) return copy_text(answer->problem, problem);
-    set_problem(problem, current->index, code ? code : current->last, -1);
+    set_problem(problem, current->index, code ? code : current->last & ~basic_block, -1);
     answer->waiting = current->yields > 1000;
 }
 
