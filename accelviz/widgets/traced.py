@@ -101,12 +101,10 @@ def array_role(array: str, operation: Operation, is_written: bool) -> str:
     operand = operation.operands.get(array)
     if operand and operand in operation.outputs:
         return "output"
-    if array in _NONZERO_ARRAYS or (
-        operand and operand.of_nonzeros and "n_cols" not in operand.axes
-    ):
+    if array in _NONZERO_ARRAYS:
         return "nonzeros"
     if operand:
-        return "input"
+        return "nonzeros" if operand.of_nonzeros and "n_cols" not in operand.axes else "input"
     return "output" if is_written else "structure"
 
 

@@ -1,5 +1,7 @@
 """What a reader does to a saved page: scroll, press keys, drag, save pictures, change the theme."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -404,3 +406,84 @@ def test_the_story_has_five_steps_and_all_controls_are_remembered(saved):
     page.wait_for_selector("[data-drawn]")
     assert page.locator(".av-panel").get_attribute("data-shown") == "product"
     assert page.locator(".av-controls").is_visible()
+
+
+#: Returns the boxes of pictures on their way, and the geometry of the marks that can glide.
+ON_THE_WAY = "() => document.querySelectorAll('.av-zoomed').length"
+
+
+def test_a_step_s_framed_mark_grows_into_the_next_picture(browser, tmp_path):
+    path = explore("cora").save(tmp_path / "page.html", trace=False)
+    page = browser.new_page(viewport={"width": 848, "height": 900})
+    page.goto(path.as_uri())
+    page.wait_for_selector("[data-drawn]")
+    slow = "rate => document.getAnimations().forEach((one) => (one.playbackRate = rate))"
+    stage, picture = page.locator(".av-stage"), page.locator(".av-story-picture:not(.av-zoomed)")
+    for step in range(4):
+        mark = page.locator(".av-chosen").bounding_box()
+        page.locator("[data-control='next step']").click()
+        page.evaluate(slow, 0)  # halts at the beginning
+        whole, small = stage.bounding_box(), picture.bounding_box()
+        assert page.evaluate(ON_THE_WAY) == 1
+        assert small["width"] < 1.01 * whole["width"]
+        if step != 0:  # the bar of a warp is as wide as the picture
+            assert small["width"] < 0.75 * whole["width"]
+        middle = small["x"] + small["width"] / 2
+        assert middle == pytest.approx(mark["x"] + mark["width"] / 2, abs=0.06 * whole["width"])
+        # A change of the setting half-way stops no mark.
+        page.evaluate(slow, 1)
+        page.wait_for_timeout(150)
+        page.locator("[data-view=story] input[type=range]").press("ArrowLeft")
+        page.wait_for_function("() => !document.querySelector('.av-zoomed')")
+        page.wait_for_function("() => !document.getAnimations().length")
+        assert picture.bounding_box()["width"] == stage.bounding_box()["width"]
+    page.wait_for_timeout(400)
+    ends = page.evaluate(GEOMETRY)
+    page.emulate_media(reduced_motion="reduce")
+    page.locator("[data-control='step 3']").click()
+    assert page.evaluate(ON_THE_WAY) == 0  # no motion
+    page.locator("[data-control='step 4']").click()
+    assert page.evaluate(GEOMETRY) == ends
+    page.close()
+
+
+def test_a_mark_of_the_story_is_followed_by_a_click(saved):
+    view = saved(explore("cora"), story=True)
+    page = view.page
+    page.locator(".av-chosen").click()
+    page.evaluate(FRAME)
+    assert page.locator("[data-control='step 1']").get_attribute("aria-pressed") == "true"
+    row = re.match(r"Row ([\d,]+) of A", view.text(".av-story-text"))[1]
+    page.locator(".av-chosen").click()
+    page.evaluate(FRAME)
+    page.locator("[data-view=story] [data-filled=true]").wait_for()
+    before = view.text(".av-story-buttons")
+    page.locator("[data-view=story] [data-control='next worst']").click()
+    page.evaluate(FRAME)
+    assert view.text(".av-story-buttons") != before  # the bits of another block are next
+    page.locator("[data-group=product]").click()
+    page.evaluate(FRAME)
+    # The story changes no setting.
+    assert page.get_by_label("follow row, as a number").input_value() == "1358" != row
+    assert page.locator("[data-control=undo]").is_disabled()
+
+
+def test_ten_cells_of_the_map_are_python_s(saved):
+    plan = accelviz.plan("cora", "accel_gcn", 64)
+    steps = plan.hardware.steps_of_nonzeros(plan.hardware.of_workload(plan.workload()))
+    shares = block_idle_shares(plan)
+    view = saved(explore("cora", second=None))
+    view.tab("Every warp")
+    view.page.locator("[data-filled=true]").wait_for()
+    view.page.locator("canvas.av-cells").focus()
+    keys = ["End", *["PageUp", "ArrowDown"] * 5, *["ArrowLeft", "ArrowUp"] * 4]
+    cells = set()
+    for key in keys:
+        view.page.keyboard.press(key)
+        text = view.text(".av-tip")
+        block, warp = map(int, re.match(r"Block (\d+), warp (\d+): ", text).groups())
+        nonzeros = steps[block, warp]
+        assert f": {nonzeros} nonzero{'' if nonzeros == 1 else 's'}. " in text
+        assert f" {100 * shares[block]:.1f} % of the block's warp time is idle." in text
+        cells.add((block, warp))
+    assert len(cells) >= 10

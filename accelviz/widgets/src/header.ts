@@ -3,7 +3,8 @@
 import { button, html, menu, slider, steps } from "./controls";
 import { difference, headsNote, micros, number, idleShareText } from "./numbers";
 import type { Act } from "./panel";
-import { pythonCall, headingOf, savePng, tour } from "./share";
+import { pythonCall, headingOf, savePng } from "./share";
+import { tour } from "./tour";
 import type { Parameter, Scene, Side, Strategy, Tree } from "./types";
 
 /** Names of the two settings compared, as in Python. "A" and "B" would name matrices. */
@@ -35,8 +36,8 @@ export function headline(scene: Scene, act: Act, panel: HTMLElement) {
       button("code", "Copy as code", "The call that opens the explorer like this", copyCode),
       button("png", "PNG", "Save the pictures that are seen as PNG",
         () => void savePng(panel, graph.name, headingOf(scene))),
-      button("tour", "Tour", "A tour of the panel, one minute",
-        () => tour(panel, act.show, scene.hasKernel || scene.tracedSettings !== null)),
+      button("tour", "Tour", "A tour of the panel in which you do things, three minutes",
+        () => tour(panel, act, scene.hasKernel || scene.tracedSettings !== null)),
     ]}</div></div><div class="av-headline" aria-live="polite">${sideLine(a, 0, scene.before)}${
       b ? sideLine(b, 1, null)
         : html`<div class="av-of-side">${markOf(1)} nothing to compare with</div>`}</div>`;

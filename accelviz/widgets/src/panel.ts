@@ -18,7 +18,7 @@ import { recorded } from "./views/recorded";
 import { statistics } from "./views/statistics";
 import { story } from "./views/story";
 
-export interface Act extends Omit<Store, "scene" | "addListener" | "start"> {
+export interface Act extends Omit<Store, "addListener" | "start"> {
   follow(row: number): void;
   show(group: string): void;
   link: Link;
@@ -84,6 +84,7 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
   start();
   const act: Act = {
     ...actions,
+    scene,
     follow: (row) => actions.set({ row }),
     show: chooseGroup,
     link: makeLink(panel),

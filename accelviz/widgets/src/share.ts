@@ -1,7 +1,7 @@
-// What the explorer's buttons "Copy as code", "PNG" and "Tour" do: write the Python call for the
-// current state, save the views as a picture, and explain the page. Also the glossary's texts.
+// What the explorer's buttons "Copy as code" and "PNG" do: write the Python call for the current
+// state, and save the views as a picture. Also the glossary's texts.
 
-import { button, html, render } from "./controls";
+import { html, render } from "./controls";
 import { count, parameterText } from "./numbers";
 import { themeOf } from "./plot";
 import * as times from "./times";
@@ -96,69 +96,6 @@ export function headingOf({ graph, settings, operation, a, b }: Scene) {
   return [`${graph.name}, ${count(graph.rows, "row")}, ${count(graph.nnz, "nonzero")}, ` +
     `${count(settings.nCols, "column")} of ${operation.reads}`,
   describe(a, "first"), ...(b ? [describe(b, "second")] : [])];
-}
-
-// Stops of the tour: group of views, CSS selector of the element, text.
-const TOUR: [string, string, string][] = [
-  ["product", ".av-way-line",
-    "One row of the graph is selected. This line shows its place (its " +
-    "position in the order in which the kernel processes the rows), its block, the warps of the " +
-    "block, and the warps that wait."],
-  ["product", ".av-of-block", "A bar is a warp of the block. The block lasts as long as its " +
-  "busiest warp; hatched parts are time in which a warp waits."],
-  ["product", "[data-control=row]", "Drag to follow another row; the arrow keys move by one."],
-  ["product", ".av-parameters > *", "These parameters determine how the strategy partitions the " +
-  "work. Drag one, and watch time and idle share above. Less idling is not always less time: the " +
-  "tab Numbers shows what else costs time."],
-  ["balance", "[data-view=map] .av-note", "Above is every warp of every block; its colour is its " +
-  "number of nonzeros. A block whose cells differ waits for the warp with the most."],
-  ["numbers", "[data-view=statistics]", "Metrics of the first setting beside those of the " +
-  "second. A triangle pointing up means that the first is better."],
-  ["numbers", "[data-control=pin]",
-    "This copies the first setting to the second, so that you can " +
-    "change the first and compare."],
-  ["play", "[data-view=play]", "This plays a run of the block in the emulator, request by " +
-  "request: what each lane reads, and when a warp waits at a barrier."],
-];
-
-/** Start the tour: a box in the panel that explains one element of the page after the other.
- *  `choose` shows a group of views; without `playable` the stop of the group "play" is left out. */
-export function tour(panel: HTMLElement, choose: (group: string) => void, playable: boolean) {
-  const stops = TOUR.filter(([group]) => group !== "play" || playable);
-  const box = Object.assign(document.createElement("div"), { className: "av-tour", tabIndex: -1 });
-  box.setAttribute("role", "dialog");
-  box.setAttribute("aria-label", "tour");
-  let at = 0;
-  const unmark = () => panel.querySelector(".av-toured")?.classList.remove("av-toured");
-  const end = () => {
-    unmark();
-    box.remove();
-  };
-  box.onkeydown = (event) => {
-    if (event.key === "Escape") end();
-  };
-  const go = (stop: number) => {
-    if (stop >= stops.length) return end();
-    at = stop;
-    const [group, where, text] = stops[at];
-    choose(group);
-    unmark();
-    requestAnimationFrame(() => requestAnimationFrame(() => { // after the group is drawn
-      const target = at === stop && box.isConnected && panel.querySelector<HTMLElement>(where);
-      if (!target) return;
-      target.classList.add("av-toured");
-      const tall = target.offsetHeight > window.innerHeight * 0.7;
-      target.scrollIntoView({ block: tall ? "start" : "center" });
-    }));
-    render(html`<p><b>${at + 1} of ${stops.length}.</b> ${text}</p>${[
-      button("back", "Back", "", () => go(at - 1), { disabled: !at }),
-      button("next", at + 1 < stops.length ? "Next" : "Done", "", () => go(at + 1)),
-      button("end", "End", "", end)]}`, box);
-  };
-  panel.querySelector(".av-tour")?.remove();
-  panel.append(box);
-  go(0);
-  box.querySelector<HTMLElement>("[data-control=next]")!.focus();
 }
 
 /** Meanings of the glossary terms that occur in a heading or label. */

@@ -35,10 +35,10 @@ export const alsoReadText = (row: FollowedRow) =>
 export const readsText = (row: FollowedRow) => (row.beside && row.degree && !readsBoth(row)
   ? `row ${number(row.row)} of ${row.beside} and ` : "") + gatheredText(row);
 
-/** "warps 0 to 5", "warps 0, 2 and 7", "168 warps". */
+/** "warps 0 to 5", "warps 0 and 1", "warps 0, 2 and 7", "168 warps". */
 export function workersText(worker: string, numbers: number[]) {
   const [first, last] = [numbers[0], numbers.at(-1)!];
-  if (last - first === numbers.length - 1) return span(worker, first, last);
+  if (numbers.length !== 2 && last - first === numbers.length - 1) return span(worker, first, last);
   if (numbers.length > 4) return count(numbers.length, worker);
   const texts = numbers.map(number);
   return `${worker}s ${texts.slice(0, -1).join(", ")} and ${texts.at(-1)}`;
