@@ -78,8 +78,7 @@ class Firefox:
         return poll(lambda: self.run(script), script)
 
     def element(self, selector: str) -> dict[str, str]:
-        found = self.ask("FindElement", using="css selector", value=selector)
-        return {"id": found[_ELEMENT]}
+        return {"id": self.ask("FindElement", using="css selector", value=selector)[_ELEMENT]}
 
     def click(self, selector: str) -> None:
         self.ask("ElementClick", **self.element(selector))
