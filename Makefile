@@ -3,7 +3,7 @@
 #   make demo         install into .venv, then plan and check an SpMM on a real graph
 #   make test         install, then run the tests (no GPU needed)
 #   make lab          install, then open JupyterLab on notebooks/
-#   make html         install, then run the lessons and write web pages of them to build/course/
+#   make docs         install, then run lessons and puzzles and write the site to build/site/
 #   make course       install with what releases and grades assignments
 #   make install      install only
 #   make page         build the explorer's page (accelviz/widgets/dist) from its sources with Node
@@ -31,9 +31,10 @@ OTHER_CUPY := cupy-cuda$(if $(filter 12,$(CUDA)),13,12)x
 # What each goal needs of pyproject.toml's extras.
 GPU := $(addprefix cuda,$(CUDA))
 EXTRAS_base := $(GPU)
-EXTRAS_test := test $(or $(GPU),nvrtc)
+EXTRAS_test := test docs $(or $(GPU),nvrtc)
 EXTRAS_lab := lab $(GPU)
 EXTRAS_course := lab course $(GPU)
+EXTRAS_docs := lab docs
 EXTRAS_dev := dev
 
 empty :=
@@ -46,7 +47,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 READY := $(VENV)/.ready$(CUDA)-
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab course html install page check format lock clean
+.PHONY: help demo test lab course docs install page check format lock clean
 
 help:
 	@sed -n '3,11s/^# \{0,1\}//p' Makefile
@@ -64,8 +65,13 @@ lab: $(READY)lab
 course: $(READY)course
 	@echo "'$(BIN)/accelviz assignments' can release and grade. docs/instructors.md says how."
 
-html: $(READY)lab
-	@$(BIN)/accelviz html $(ARGS)
+# What a notebook shows is stored in build/notebooks/ by the text of its cells; remove that folder
+# to run all of them again.
+docs: $(READY)docs
+	@test -d build/notebooks || echo "The first time, all notebooks are run: about five minutes on" \
+		"two processors. Later, only changed ones are."
+	@$(BIN)/python -m sphinx -W --keep-going -c docs/site -d build/doctrees $(ARGS) . build/site
+	@echo "Begin with build/site/index.html."
 
 install: $(READY)base
 	@echo "accelviz is installed in $(VENV). 'make demo' shows it at work."
@@ -103,7 +109,7 @@ format: $(READY)dev $(NODE_MODULES)
 
 # Renews the exact versions; run it after changing the dependencies in pyproject.toml.
 COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade --quiet \
-	--no-annotate --custom-compile-command "make lock" --extra lab --extra test --extra dev --extra emulator
+	--no-annotate --custom-compile-command "make lock" --extra lab --extra test --extra dev --extra docs --extra emulator
 lock: $(READY)dev
 	$(COMPILE) --extra nvrtc --extra cuda13 --output-file requirements.lock
 	$(COMPILE) --extra cuda12 --output-file requirements-cuda12.lock

@@ -1,4 +1,4 @@
-"""The command line: `accelviz check`, `demo`, `lab`, `doctor`, `html` and `assignments`."""
+"""The command line: `accelviz check`, `demo`, `lab`, `doctor` and `assignments`."""
 
 from __future__ import annotations
 

@@ -4,8 +4,11 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
+import scipy.io
 
-from accelviz import layers, load_graph, many_gpus
+import accelviz
+from accelviz import KernelError, layers, load_graph, many_gpus
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 #: Blocks that need PyTorch (see test_torch.py) or several processes are not run here.
@@ -42,6 +45,17 @@ def test_many_gpus():
     assert np.abs(error).max() < 1e-3
     assert f"here {names['said'].speedup:.2f};" in text
     assert str(many_gpus.predict_step(names["work"], (128, 64, 16), names["rates"])) in text
+
+
+def test_timing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    scipy.io.mmwrite("mine.mtx", scipy.sparse.random(40, 40, 0.1, random_state=0))
+    names, _ = run("timing.md")
+    rows = accelviz.benchmark(names["graph"], names["Mine"](), 33, "emulator", repeats=1)
+    assert rows["error_over_bound"].max() <= 1
+    wrong = type("Wrong", (names["Mine"],), {"code": names["Mine"].code.replace("+=", "-=", 2)})
+    with pytest.raises(KernelError):
+        accelviz.benchmark(names["graph"], wrong(), 33, "emulator", repeats=1)
 
 
 def test_training():

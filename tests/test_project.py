@@ -188,7 +188,7 @@ def test_the_lock_files_pin_every_dependency_exactly(lock):
     assert all("==" in line for line in lines if not line.startswith("#"))
     extras = PROJECT["optional-dependencies"]
     cuda = ("cuda12",) if "cuda12" in lock else ("cuda13", "nvrtc")
-    for extra in ("emulator", "lab", "orders", "test", "dev", *cuda):
+    for extra in ("emulator", "lab", "orders", "test", "dev", "docs", *cuda):
         for text in [*PROJECT["dependencies"], *extras[extra]]:
             assert requirement(text)[0] in pinned, text
 

@@ -1,4 +1,4 @@
-"""The commands `accelviz assignments ...` and `accelviz html`: arguments, actions, output."""
+"""The commands `accelviz assignments ...`: arguments, actions, output."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from accelviz.course.autograde import border
 from accelviz.course.autograde.common import clean, need
 from accelviz.errors import ArgumentError, DeviceUnavailable
-from accelviz.files import notebooks_directory
 
 #: Text to print, and exit status.
 Result = tuple[str, int]
@@ -24,14 +21,7 @@ Action = Callable[[argparse.Namespace], Result]
 
 
 def add_to(commands: Any) -> None:
-    """Add the commands `assignments` and `html` to the subparsers of `accelviz`."""
-    html = _add(commands, "html", _html, "run lessons without a GPU and write them as web pages")
-    helps = "of the notebooks (notebooks, or those of this installation)"
-    html.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help=helps)
-    html.add_argument("--output", type=Path, default=Path("build/course"), help="(%(default)s)")
-    html.add_argument("--no-run", dest="run_cells", action="store_false", help="without results")
-    html.add_argument("--cell-seconds", type=_positive, default=600.0, metavar="S", help="(600)")
-
+    """Add the command `assignments` to the subparsers of `accelviz`."""
     assignments = commands.add_parser(
         "assignments", help="release, examine and grade the course's assignments"
     )
@@ -133,25 +123,6 @@ def _refuse_root(options: argparse.Namespace) -> None:
             "a way out of the sandbox would be a way to everything",
             "grade as an ordinary user, or add --as-root; student code runs as nobody then",
         )
-
-
-def _html(options: argparse.Namespace) -> Result:
-    need("nbconvert", "lab")
-    from accelviz.course.pages import write
-
-    with tqdm(unit=" notebooks", leave=False, disable=None) as bar:
-
-        def progress(name: str) -> None:
-            bar.set_description(name)
-            bar.update()
-
-        limits = {"run": options.run_cells, "seconds": options.cell_seconds}
-        lessons = Path("notebooks")
-        folder = options.folder or (lessons if lessons.is_dir() else notebooks_directory())
-        pages, failed = write(folder, options.output, **limits, progress=progress)
-    lines = [f"{name} has no page: {reason}" for name, reason in failed.items()]
-    lines.append(f"{len(pages)} pages; begin with {pages[0]}")
-    return "\n".join(lines), 1 if failed else 0
 
 
 def _release(options: argparse.Namespace) -> Result:

@@ -45,6 +45,8 @@ class RowStrategy(Strategy):
     ----------
     file, entry : str
         Path of the kernel's file in `kernels/`; name of the kernel, by default the file's stem.
+    code : str
+        CUDA source in place of a file, for a kernel written in a notebook.
     arrays : tuple of str
         CSR arrays among the kernel's arguments: "row_pointers", "columns" or both.
     rows_per_warp : int
@@ -53,6 +55,7 @@ class RowStrategy(Strategy):
     Settings = BlockWarps
     file: ClassVar[str]
     entry: str = ""
+    code: ClassVar[str] = ""
     arrays: ClassVar[tuple[str, ...]] = ("row_pointers", "columns")
     rows_per_warp: ClassVar[int] = 1
 
@@ -71,6 +74,7 @@ class RowStrategy(Strategy):
             self.entry or self.file.rpartition("/")[2].removesuffix(".cu"),
             {"block_warps": block_warps, **config},
             (*self.arrays, *self.operation.operands, *sizes),
+            code=self.code,
         )
         csr = {"row_pointers": walked.row_pointers, "columns": walked.column_indices}
         workload = partial(row_workload, walked.row_pointers, self.rows_per_warp, block_warps)
