@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from benchmarks.pages.document import Page, Parts, Results, format_ratio, machine, table
+from benchmarks.pages.document import Listing, Page, Parts, Results, format_ratio, machine, table
 
 #: PyTorch Geometric's two forms of edges; `edge_index` is its default.
 PYG = ["edge_index", "csr"]
@@ -108,15 +108,21 @@ def torch_training(results: Results) -> Parts:
     for command, title in STEPS.items():
         if (selected := cases[cases["command"] == command]).size:
             parts += [title, by_network(selected)]
-    titles = {
-        ("host",): "One layer on Cora: the host's time.",
-        ("minibatch", "graphs", "changing"): "A training step with a new batch in each step.",
-        ("first",): "The first call of a model in a fresh process, with a warm cache.",
-    }
-    for commands, title in titles.items():
-        if (selected := cases[cases["command"].isin(commands)]).size:
-            parts += [title, by_part(selected)]
-    return parts
+    names = [
+        "command",
+        "graph",
+        "model",
+        "part",
+        "edges",
+        "pyg",
+        "pyg_form",
+        "ours",
+        "form",
+        "faster",
+    ]
+    every = cases[names].rename(columns={"pyg": "pyg_ms", "ours": "ours_ms"})
+    title = "Every case, with mini-batches, the host's time of a layer and first calls"
+    return [*parts, Listing(every, "torch-training", title)]
 
 
 #: Tables of training steps, by command.
@@ -136,21 +142,6 @@ def by_network(cases: pd.DataFrame) -> str:
     models = [name for name in NETWORKS if name in {*cases["model"]}]
     rows = [dict.fromkeys(models, "–") | line for line in lines.values()]
     return table([("graph", "{graph}"), *((name, f"{{{name}}}") for name in models)], rows)
-
-
-def by_part(cases: pd.DataFrame) -> str:
-    """Return a table with the parts of the cases' time side by side."""
-    columns = [("case", "{command}"), ("graph", "{graph}"), ("network", "{model}")]
-    index = ["command", "graph", "model"]
-    lines = cases[index].drop_duplicates().to_dict("records")
-    for number, part in enumerate(cases["part"].unique()):
-        columns += [(f"{part}: PyG", f"{{pyg{number}:.3f}}"), ("ours", f"{{ours{number}:.3f}}")]
-        columns.append(("times as fast", f"{{faster{number}:ratio}}"))
-        values = cases[cases["part"] == part].set_index(index)[["pyg", "ours", "faster"]]
-        for line in lines:
-            row = values.reindex([tuple(line[name] for name in index)]).iloc[0]
-            line |= {f"{name}{number}": value for name, value in row.items()}
-    return table(columns, lines)
 
 
 PAGES = [
