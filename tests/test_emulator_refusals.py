@@ -48,8 +48,6 @@ OUTSIDE = {
     "__device__ void f() { thrust::sort(thrust::seq, 0, 0); }": "shuffles, shared memory or coop",
     "#include <cuda/semaphore>": "libcu++",
     "#include <cuda_fp4.h>": "use cuda_fp8.h",
-    "#include <cooperative_groups.h>\n"
-    "__device__ int f() { return cooperative_groups::this_cluster().block_rank(); }": "no clusters",
     "#include <curand_kernel.h>": "draw the random numbers in Python",
     "__device__ void f() { cublasSgemm(); }": "outside of the kernel",
     "texture<float, 2> image; __device__ float f() { return tex2D(image, 0, 0); }": "no textures",

@@ -21,7 +21,12 @@ from accelviz.emulator.compiler import (
     run,
     unavailable_reason,
 )
-from accelviz.emulator.source import launch_bound, standard_headers, translated, without_unmentioned
+from accelviz.emulator.source import (
+    declared_constant,
+    standard_headers,
+    translated,
+    without_unmentioned,
+)
 from accelviz.emulator.target import DEFAULT, Conditionals, target_macros
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.files import kernel_directory, kernel_names, written_whole
@@ -179,10 +184,13 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     text = with_optional_headers(text, kernel.file)
     standard = sorted({*standard, *standard_headers([kernel.source, *included.values()])})
     entry = ", ".join([f"({kernel.entry})", *(f"EMULATED_VARIABLE({name})" for name in symbols)])
-    declaration, bound = launch_bound(kernel.source, kernel.entry)
+    attributes = ("__launch_bounds__", "__cluster_dims__")
+    declared = [declared_constant(kernel.source, kernel.entry, name) for name in attributes]
+    declarations = "".join(text for text, _ in declared)
+    constants = ", ".join(f"({name})" for _, name in declared)
     source = (
         f'{_include_lines(standard)}{defines}{_NO_EXCEPTIONS}#line 1 "{kernel.file}"\n{text}\n'
-        f'#line 1 "entry"\n{declaration}\nEMULATED_KERNEL(({bound}), {entry})\n'
+        f'#line 1 "entry"\n{declarations}\nEMULATED_KERNEL({constants}, {entry})\n'
     )
     options = _options(compiler, checked, kernel.tracks_undefined, kernel.every_load)
     inputs = options, _OPTIMISED_BITCODE, user_folders, source, headers_hash

@@ -55,6 +55,7 @@ def emulate(
     *arguments: Any,
     kernel: str | None = None,
     shared_bytes: int = 0,
+    cluster: int | tuple[int, ...] | None = None,
     defines: Mapping[str, Any] | None = None,
     include: Collection[str | Path] = (),
     unwritten: Collection[str] = (),
@@ -83,6 +84,8 @@ def emulate(
         instance, `"ns::k"` in a namespace.
     shared_bytes : int
         Bytes of dynamic shared memory, for `extern __shared__ T name[]`.
+    cluster : int or tuple of up to three int, optional
+        Number of blocks of a cluster in x, y and z, by default those of `__cluster_dims__`.
     defines : mapping of str to int or str, optional
         Compile-time constants.
     include : collection of str or Path
@@ -134,7 +137,10 @@ def emulate(
         raise ArgumentError("device", f"got {short(device)}", devices)
     if not isinstance(timeout, int | float) or not timeout > 0:
         raise ArgumentError("timeout", f"got {short(timeout)}", "seconds, more than 0")
-    launch = checked_launch(grid, block, shared_bytes)
+    launch = checked_launch(grid, block, shared_bytes, cluster)
+    if cluster is not None and device != "emulator":
+        expected = "__cluster_dims__ in the kernel"
+        raise ArgumentError("cluster", f"device={device!r} does not take it", expected)
     source_kernel, emulated = (
         read_kernel(source, kernel, defines, arch, include),
         device == "emulator",
@@ -407,12 +413,20 @@ def _symbol(name: str, value: Any, text: str) -> npt.NDArray[Any]:
 
 
 def checked_launch(
-    grid: int | tuple[int, ...], block: int | tuple[int, ...], shared_bytes: int
+    grid: int | tuple[int, ...],
+    block: int | tuple[int, ...],
+    shared_bytes: int,
+    cluster: int | tuple[int, ...] | None = None,
 ) -> Launch:
     """Return a launch; raise ArgumentError unless its sizes are one to three integers."""
     check = partial(checked_integer, least=1, error=ArgumentError)
     sizes = []
-    for name, size in (("grid", grid), ("block", block)):
+    sizes_by_name = [
+        ("grid", grid),
+        ("block", block),
+        ("cluster", 1 if cluster is None else cluster),
+    ]
+    for name, size in sizes_by_name:
         lengths = tuple(size) if isinstance(size, tuple | list) else (size,)
         if not 1 <= len(lengths) <= 3:
             raise ArgumentError(
@@ -420,7 +434,8 @@ def checked_launch(
             )
         x, y, z = (*(check(name, length) for length in lengths), 1, 1)[:3]
         sizes.append((x, y, z))
-    return Launch(sizes[0], sizes[1], check("shared_bytes", shared_bytes, least=0))
+    dynamic = check("shared_bytes", shared_bytes, least=0)
+    return Launch(sizes[0], sizes[1], dynamic, None if cluster is None else sizes[2])
 
 
 def _by_name(

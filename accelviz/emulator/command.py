@@ -37,7 +37,7 @@ _OPTIONS = (
     (r"\b(kernel|arch|timeout|include)= ?", r"--\1 "),
     (r" and pass that as pathlib\.Path\('kernel\.cu'\)", ""),
     (r"the argument is None", "the argument is null"),
-    (r"^(kernel|arch|grid|block|include)$", r"--\1"),
+    (r"^(kernel|arch|grid|block|cluster|include)$", r"--\1"),
 )
 _EPILOG = f"""\
 arguments of the kernel, in its order or as NAME=VALUE:
@@ -76,6 +76,8 @@ def parser() -> argparse.ArgumentParser:
     check.add_argument("--grid", help="number of blocks", **size)
     check.add_argument("--block", help="number of threads of a block", **size)
     helps = "__global__ function, if there are several; 'k<32>' for an instance of a template"
+    helps = "number of blocks of a cluster, by default those of __cluster_dims__"
+    check.add_argument("--cluster", help=helps, type=_size, metavar="X[,Y[,Z]]")
     check.add_argument("--kernel", metavar="NAME", help=helps)
     check.add_argument("--shared", type=int, default=0, metavar="BYTES", help="of dynamic memory")
     helps = "order of threads and random arrays; 0, the default, runs threads in order"
@@ -279,7 +281,7 @@ def _call(
         for name, value in _pairs("--symbol", options.symbol, "NAME=ARRAY")
     }
     defines = dict(_pairs("--define", options.define, "NAME=VALUE"))
-    launch = checked_launch(options.grid, options.block, options.shared)
+    launch = checked_launch(options.grid, options.block, options.shared, options.cluster)
     call = KernelCall.of(
         read_kernel(source, options.kernel, defines, options.arch, options.include),
         launch,

@@ -58,10 +58,6 @@ _ADVICE = (
     (r"(?:__)?half2?$|__\w+2half|__half2|__h\w+2?$", "#include <cuda_fp16.h>"),
     (r"__nv_fp8\w+|__nv_cvt_\w+|__NV_\w+", "#include <cuda_fp8.h>"),
     (r"(?:__)?nv_bfloat162?$|__\w+2bfloat16|__bfloat16", "#include <cuda_bf16.h>"),
-    (
-        r"cluster_group|this_cluster",
-        "the emulator has no clusters of blocks: use one block, or global memory and grid.sync()",
-    ),
     (r"std$", "a kernel has CUDA's functions in place of C++'s library"),
 )
 #: Patterns of g++'s and clang's messages about unknown names and headers.

@@ -28,6 +28,7 @@ _DYNAMIC = 0x0780_0000_0000
 #: Limits of GPUs since 2020: blocks of a grid in x, y and z; threads of a block, in total and in x,
 #: y and z; shared memory of a block, in total and static.
 GRID_LIMITS = (1 << 31) - 1, 65_535, 65_535
+CLUSTER_BLOCKS = 8
 BLOCK_THREADS, BLOCK_LIMITS = 1024, (1024, 1024, 64)
 SHARED_BYTES, STATIC_SHARED_BYTES = 227 << 10, 48 << 10
 
@@ -60,11 +61,15 @@ RECORD: np.dtype[np.void] = _TYPES["EmulatorRecord"]
 
 
 class Launch(NamedTuple):
-    """Numbers of blocks and threads in x, y and z, and bytes of dynamic shared memory."""
+    """Numbers of blocks and threads in x, y and z, bytes of dynamic shared memory.
+
+    `cluster` is the number of blocks of a cluster, by default that of the kernel's declaration.
+    """
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     dynamic_shared_bytes: int = 0
+    cluster: tuple[int, int, int] | None = None
 
     def check(self, kernel: str) -> None:
         """Raise ArgumentError if the launch exceeds the limits of GPUs."""
@@ -122,7 +127,10 @@ class Library:
         if answer["problem"]:
             raise KernelError(kernel, *_not_loaded(answer))
         bound, _, description = answer["text"].decode().partition("\n")
-        self._most_threads = int(bound) or BLOCK_THREADS
+        threads, blocks = map(int, bound.split())
+        self._most_threads = threads or BLOCK_THREADS
+        sizes = blocks & 0xFFFF, blocks >> 16 & 0xFFFF, blocks >> 32
+        self._cluster = sizes if blocks else None
         parameters_text, _, variables_text = description.partition("variables\n")
         self.parameters = signature.parameters(parameters_text, names)
         self._symbols = signature.parameters(variables_text, symbols)
@@ -166,6 +174,7 @@ class Library:
         if (threads := math.prod(launch.block)) > self._most_threads:
             problem = f"{threads} threads for {self.kernel}, which promises __launch_bounds__"
             raise ArgumentError("block", problem, f"at most {self._most_threads}")
+        cluster = self._checked_cluster(launch)
         dynamic = launch.dynamic_shared_bytes
         if dynamic + self._static_shared > SHARED_BYTES:
             problem = f"{dynamic:,} bytes beside {self._static_shared:,} static ones"
@@ -189,13 +198,39 @@ class Library:
         if n_blocks is None:
             n_blocks = int(np.prod(launch.grid)) - first_block
         fields = (  # of EmulatorLaunch, in order
-            *(launch.grid, launch.block, dynamic, len(known), len(values), traced, checked),
+            *(
+                launch.grid,
+                launch.block,
+                cluster,
+                dynamic,
+                len(known),
+                len(values),
+                traced,
+                checked,
+            ),
             *(first_block, n_blocks, seed, arrays_start, offsets_start, self._code),
             *((timeout, wall_seconds(timeout)), compared, same_values),
         )
         request = np.array(fields, dtype=_LAUNCH)
         answer, printed = self._send(memory, request, timeout)
         return answer, known, printed
+
+    def _checked_cluster(self, launch: Any) -> tuple[int, int, int]:
+        """Return the number of blocks of a cluster in x, y and z."""
+        requested, declared = getattr(launch, "cluster", None), self._cluster
+        cluster: tuple[int, int, int] = requested or declared or (1, 1, 1)
+        if requested and declared and requested != declared:
+            problem = (
+                f"got {requested} for {self.kernel}, which declares __cluster_dims__{declared}"
+            )
+            raise ArgumentError("cluster", problem, "none, or the same")
+        if math.prod(cluster) > CLUSTER_BLOCKS:
+            problem = f"{math.prod(cluster)} blocks in a cluster of {self.kernel}"
+            raise ArgumentError("cluster", problem, f"at most {CLUSTER_BLOCKS}")
+        if any(blocks % size for blocks, size in zip(launch.grid, cluster, strict=True)):
+            problem = f"{launch.grid} blocks for {self.kernel}, whose clusters have {cluster}"
+            raise ArgumentError("grid", problem, "multiples of the cluster's size")
+        return cluster
 
     def run_checked(
         self, launch: Any, names: Sequence[str], memory: Memory, **options: Any

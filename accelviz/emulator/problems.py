@@ -69,6 +69,31 @@ _PROBLEMS = {
         "the kernel",
         "let all threads of all blocks come to each grid.sync(), also those without work",
     ),
+    "cluster barrier missed": (
+        "a barrier of the cluster that not all threads reach: {who} waits for ever, {other} went "
+        "past it",
+        "let all threads of all blocks of the cluster come to each cluster.sync()",
+    ),
+    "grid barrier in clusters": (
+        "{who} waits for the whole grid in a launch with clusters, which the emulator does not run",
+        "cluster.sync() for the blocks of a cluster, or a launch without clusters",
+    ),
+    "cluster block left": (
+        "{access}, and nothing keeps that block from leaving the kernel before",
+        "put cluster.sync() behind the last access to another block's shared memory",
+    ),
+    "cluster block not begun": (
+        "{access}, and nothing says that that block has begun to run",
+        "put cluster.sync() before the first access to another block's shared memory",
+    ),
+    "cluster rank": (
+        "{who} asks for the shared memory of block {words} of its cluster",
+        "a rank below cluster.num_blocks()",
+    ),
+    "not its shared memory": (
+        "{who} maps an address that is not in its block's shared memory to another block",
+        "map_shared_rank of a __shared__ variable, or of an address in one",
+    ),
     "tile missed": (
         "a barrier of a tile that not all its threads reach: {who} waits for ever, {other} does "
         "not come",
@@ -252,6 +277,8 @@ def kernel_error(
     if space is Space.CONSTANT:
         read_only, write_elsewhere = "__constant__", "constants are written by the host only"
     access = f"{who} {verb} {_element(answer, array, parameters)}"
+    if answer["has_owner"]:
+        access += f" in the shared memory of block {_index(answer['owner'])}"
     source = f"a local variable that nothing has written before: {text}"
     if text.startswith("the "):
         source = text
@@ -289,7 +316,7 @@ def kernel_error(
         "source": source,
         "define": define,
         "too": f"{other} {' '.join([other_verb, 'it', *adverb])} at {other_line}",
-        "race_advice": _race_advice(answer, line == other_line),
+        "race_advice": _race_advice(answer, line == other_line, array),
         "elsewhere": f", and {other} does not come" if answer["bytes"] else "",
         "status": f"by signal {-status}" if status < 0 else f"with exit status {status}",
         "still": f"{who} was still running",
@@ -327,11 +354,14 @@ def _different_places(
     return None
 
 
-def _race_advice(answer: Any, one_line: bool) -> str:
+def _race_advice(answer: Any, one_line: bool, array: Known | None) -> str:
     kinds = {int(answer["kind"]), int(answer["other_kind"])}
     if one_line and kinds == {1}:
         return "let each thread write an element of its own; atomicAdd if they are to be summed"
     add = "if several threads are to add to one element, as by `+=`: atomicAdd(&..., value); else "
+    if (answer["block"] != answer["other_block"]).any() and array and array.shared:
+        advice = "put cluster.sync() between the two, or use atomics for both"
+        return f"{add}{advice}" if one_line and kinds == {0, 1} else advice
     if (answer["block"] != answer["other_block"]).any():
         advice = (
             "let each block write elements of its own, or use atomics for both; what another block "

@@ -218,17 +218,19 @@ def kernels_in(source: str) -> dict[str, tuple[list[str], bool]]:
 
 
 @functools.lru_cache(maxsize=64)
-def launch_bound(source: str, entry: str) -> tuple[str, str]:
-    """Return (declaration of a C++ constant, its name): the threads of `__launch_bounds__`.
+def declared_constant(source: str, entry: str, attribute: str) -> tuple[str, str]:
+    """Return (declaration of a C++ constant, its name) for an attribute of a kernel.
 
-    `entry` is the qualified name of a kernel, or of an instance of a template. Without bounds, the
-    declaration is empty and the name "0".
+    It is the threads of `__launch_bounds__`, or the blocks of `__cluster_dims__` in one number.
+
+    `entry` is the qualified name of a kernel, or of an instance of a template. Without the
+    attribute, the declaration is empty and the name "0".
     """
     _, bracket, instance = entry.partition("<")
     for token in _declarations(source, entry):
-        if token.statement.count("__launch_bounds__") != 1:  # two are of two branches of an #if
+        if token.statement.count(attribute) != 1:  # two are of two branches of an #if
             continue
-        bounds = _arguments(token.statement.partition("__launch_bounds__")[2])
+        bounds = _arguments(token.statement.partition(attribute)[2])
         template = re.search(r"\btemplate\s*(?=<)", token.statement)
         header = _arguments(token.statement[template.end() :], "<>") if template else ""
         values = instance.removesuffix(">").strip()
@@ -236,8 +238,10 @@ def launch_bound(source: str, entry: str) -> tuple[str, str]:
         if bracket and few and not re.search(r"=|\.\.\.", header):
             continue  # it has default arguments, which another declaration gives
         scope = token.qualified("")
-        name = f"emulated_launch_bound{bracket}{instance}"
-        text = f"constexpr long long emulated_launch_bound = emulator::first{bounds};"
+        constant = f"emulated{attribute.rstrip('_')}"
+        function = "cluster" if "cluster" in attribute else "first"
+        name = f"{constant}{bracket}{instance}"
+        text = f"constexpr long long {constant} = emulator::{function}{bounds};"
         text = f"template {header} {text}" if header else text
         if scope:
             text = f"namespace {scope.removesuffix('::')} {{ {text} }}"

@@ -235,7 +235,12 @@ inline void record_waits() {
     }
 }
 
-enum class Passed { YES, NO, GRID };
+enum class Passed { YES, NO, OUTER };
+
+// Whether a thread waits at a barrier of the cluster or of the grid.
+inline bool waits_outside(const Thread &thread) {
+    return thread.state == State::AT_CLUSTER_BARRIER || thread.state == State::AT_GRID_BARRIER;
+}
 
 // Returns a thread of the tile that `waiting` waits for, which does not wait there.
 inline const Thread *missing_from_tile(const Thread &waiting) {
@@ -246,15 +251,14 @@ inline const Thread *missing_from_tile(const Thread &waiting) {
 }
 
 // Releases the threads at a barrier of the block. Returns NO if the block has ended or a thread is
-// missing, GRID if its threads wait at a barrier of the grid.
+// missing, OUTER if its threads wait at a barrier of the cluster or of the grid.
 inline Passed pass_barrier() {
     std::uint32_t waiting = 0, left = 0;
     Thread *stuck = nullptr, *first = nullptr, *departed = nullptr;
     const Order *all = nullptr;
     for (Thread &thread : threads) {
         if (thread.order != all) all = merged(all, thread.order);
-        const bool at_barrier =
-            thread.state == State::AT_BARRIER || thread.state == State::AT_GRID_BARRIER;
+        const bool at_barrier = thread.state == State::AT_BARRIER || waits_outside(thread);
         const bool waits = at_barrier && (!first || thread.state == first->state);
         const bool done = thread.state == State::DONE;
         waiting += waits;
@@ -278,11 +282,14 @@ inline Passed pass_barrier() {
         return Passed::NO;
     }
     if (departed) {
-        report_missing("barrier missed", *first, departed, waiting, left);
+        const bool of_cluster = first->state == State::AT_CLUSTER_BARRIER;
+        report_missing(of_cluster ? "cluster barrier missed" : "barrier missed", *first, departed,
+                       waiting, left);
         return Passed::NO;
     }
+    if (first->state == State::AT_CLUSTER_BARRIER) return Passed::OUTER;
     if (first->state == State::AT_GRID_BARRIER) {
-        if (threads[0].state != State::DONE) return Passed::GRID;
+        if (threads[0].state != State::DONE) return Passed::OUTER;
         report_missing("grid barrier missed", *first, &threads[0], waiting, left);
         return Passed::NO;
     }
@@ -333,7 +340,15 @@ void sync_tile(unsigned first, unsigned size, void *code) {
     synchronise(key, ATOMIC);
 }
 
+void sync_cluster(void *code) {
+    if (!has_clusters()) return sync_threads(code);
+    report_doubt(*current);
+    current->arrived = steps;
+    suspend(State::AT_CLUSTER_BARRIER, address_of(code));
+}
+
 void sync_grid(void *code) {
+    if (has_clusters()) fail("grid barrier in clusters", address_of(code));
     constexpr std::uint64_t most_threads = 16384;  // each has a stack as long as the grid waits
     if (std::uint64_t(launch->n_blocks) * threads.size() > most_threads)
         fail("grid too large", address_of(code));

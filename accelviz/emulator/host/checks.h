@@ -1,7 +1,7 @@
 // Checks of each access: bounds, unwritten memory, races. A problem ends the launch.
 #pragma once
 
-#include "parallel.h"
+#include "clusters.h"
 
 namespace emulator {
 
@@ -84,7 +84,7 @@ inline bool conflict(const Entry &before, const Entry &now) {
 
 // Returns the lanes of an earlier access that is not ordered before this thread's next access.
 inline unsigned unordered_lanes(const Entry &entry, const Thread &self) {
-    if (entry.epoch < grid_epoch) return 0;
+    if (is_past(entry)) return 0;
     unsigned unordered = entry.lanes;
     if (entry.block == block) {
         if (entry.epoch < epoch) return 0;
@@ -141,7 +141,7 @@ inline void excuse_first_guesses(int number, std::uint64_t offset, const Access 
     if (self.doubt.array >= 0 && self.doubt.access.address == access.address)
         self.doubt.array = -1;
     for (std::uint64_t at = offset / 4 * 4; at < offset + access.bytes; at += 4) {
-        Cell &cell = memory->cell(number, at);
+        Cell &cell = cell_of(number, at);
         for (Entry *entry = cell.begin(); entry != cell.end();) {
             const bool mine = entry->kind == LOAD && entry->warp == self.index / lanes &&
                               entry->block == block && entry->epoch == epoch &&
@@ -189,9 +189,11 @@ void check_copies(int number, std::uint64_t at, unsigned bytes, const Access &ac
 
 // Checks an access to bytes (a mask) of the word at offset `at` for races, and records it.
 inline void check_word(int number, std::uint64_t at, unsigned bytes, const Access &access) {
-    Cell &cell = memory->cell(number, at);
+    Cell &cell = cell_of(number, at);
     const EmulatorArray &array = memory->array(number);
-    if (is_shared(array)) cell.begin_phase(block, epoch);
+    const std::uint32_t of = members.empty() ? block : members[owner].number;
+    // In a cluster, a block's own barriers do not order the accesses of others.
+    if (is_shared(array) && (members.empty() || cell.block != of + 1)) cell.begin_phase(of, epoch);
     const Thread &self = *current;
     const unsigned lane = lane_of(self), mine = 1u << lane;
     const std::uint8_t warp = self.index / lanes, kind = access.kind;
@@ -199,7 +201,7 @@ inline void check_word(int number, std::uint64_t at, unsigned bytes, const Acces
                     warp, kind, std::uint8_t(bytes), std::uint8_t(access.scope)};
     bool merged = false, quiet = kind == LOAD && bytes == 15;
     for (Entry *entry = cell.begin(); entry != cell.end();) {
-        if (entry->epoch < grid_epoch) {
+        if (is_past(*entry)) {
             entry = cell.remove(entry);
             continue;
         }
@@ -215,7 +217,8 @@ inline void check_word(int number, std::uint64_t at, unsigned bytes, const Acces
             quiet &= entry->kind == STORE && entry->block == block && entry->epoch < epoch;
             if (const unsigned unordered = unordered_lanes(*entry, self)) {
                 const unsigned other = __builtin_ctz(unordered);
-                if (kind == STORE && entry->kind == STORE && launch->same_values) {
+                const bool is_remote = owner != rank_of_block;
+                if (kind == STORE && entry->kind == STORE && launch->same_values && !is_remote) {
                     plain = nullptr;
                     current->rewrites.push_back(
                         {access, at, entry->bytes & bytes, number, other, *entry, {}});
@@ -302,16 +305,21 @@ inline bool in_library(const char *address) {
 
 // The key of `logs` for an address. Blocks have their shared memory at the same addresses.
 inline std::uint64_t log_key(const EmulatorArray &array, std::uint64_t address) {
-    return is_shared(array) ? address ^ (block + 1) * 0x9e3779b97f4a7c15 : address;
+    const std::uint64_t of = members.empty() ? block : members[owner].number;
+    return is_shared(array) ? address ^ (of + 1) * 0x9e3779b97f4a7c15 : address;
 }
 
-// Checks an access. Returns the number of its array; -1 for local memory and library constants.
-inline int check_access(const Access &access) {
+// Checks an access. Returns the number of its array; -1 for local memory, library constants and the
+// shared memory of another block.
+inline int check_access(Access access) {
     Thread &self = *current;
     if (!self.rewrites.empty() && self.rewrites[0].access.code != access.code) settle_rewrites();
     self.last = access.code;
+    owner = rank_of_block;
+    const int remote = find_remote(access);
     const std::uint64_t at = address_of(access.address);
-    const int number = memory->find(at);
+    const int number = remote < 0 ? memory->find(at) : remote;
+    if (remote >= 0) check_remote(number, access);
     if (number < 0) {
         if (self.fiber->owns(access.address)) {
             if (access.address >= __builtin_frame_address(0)) return -1;
@@ -360,7 +368,8 @@ inline int check_access(const Access &access) {
         const Kind order = access.kind == ARRIVE ? VOLATILE_STORE : checked.kind;
         if (order > STORE && access.kind != POLL) synchronise(log_key(array, at), order);
     }
-    return number;
+    answer->has_owner = 0;
+    return remote < 0 ? number : -1;
 }
 
 void fence(Scope scope) {

@@ -31,6 +31,7 @@
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
+#define __cluster_dims__(...)
 #define __grid_constant__
 #define __managed__
 // An attribute of GNU may stand anywhere in a declaration; C++'s alignas may not.
@@ -117,6 +118,12 @@ void sync_threads(void *code);
 void sync_tile(unsigned first, unsigned size, void *code);  // of threads of several warps
 char (*tile_values())[32];  // what the threads of a block exchange in such tiles
 void sync_grid(void *code);  // a barrier of all threads of the launch
+void sync_cluster(void *code);
+// The address of a shared variable in another block of the cluster.
+void *map_shared(const void *address, unsigned rank, void *code);
+unsigned cluster_rank();
+unsigned cluster_rank(const void *address);  // of the block whose shared memory it is
+const std::uint32_t *cluster_size();         // blocks in x, y and z
 void fence(Scope scope);
 // What the thread's atomics have read is ordered before its later accesses.
 void acquire();

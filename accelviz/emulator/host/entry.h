@@ -91,21 +91,26 @@ constexpr long long first(long long threads, T...) {
     return threads;
 }
 
+// The blocks of __cluster_dims__ in one number.
+constexpr long long cluster(long long x, long long y = 1, long long z = 1) {
+    return x | y << 16 | z << 32;
+}
+
 }  // namespace emulator
 
 // The type of a variable for `describe`: a pointer to its elements.
 #define EMULATED_VARIABLE(NAME) std::remove_all_extents_t<decltype(NAME)> *
 // Defines emulator_entry, which calls the kernel, and emulator_description, which writes the number
-// of threads in its launch bounds (0: none), describes the parameters and, after a line
+// of threads in its launch bounds and its `cluster` (0: none), describes the parameters and, after a line
 // "variables", the variables, and returns the kernel's address.
-#define EMULATED_KERNEL(BOUND, KERNEL, ...)                                          \
+#define EMULATED_KERNEL(BOUND, CLUSTER, KERNEL, ...)                                 \
     extern "C" __attribute__((visibility("default"))) EMULATOR_UNCOVERED void        \
     emulator_entry(void **arguments) {                                               \
         emulator::call(&EMULATOR_ALL KERNEL, arguments);                             \
     }                                                                                \
     extern "C" __attribute__((visibility("default"))) void *emulator_description(    \
         char *text, std::size_t room) {                                              \
-        std::snprintf(text, room, "%lld\n", (long long)(BOUND));                    \
+        std::snprintf(text, room, "%lld %lld\n", (long long)(BOUND), (long long)(CLUSTER)); \
         emulator::describe(&EMULATOR_ALL KERNEL, text, room);                        \
         std::strncat(text, "variables\n", room - 1 - std::strlen(text));             \
         emulator::describe_all<__VA_ARGS__>(text, room);                             \

@@ -156,14 +156,14 @@ inline void run_traced() {
 }
 
 // Runs the threads of the current block until all have left the kernel, or wait at a barrier of the
-// grid. Returns whether they wait.
+// grid or the cluster. Returns whether they wait.
 inline bool continue_block() {
     for (;;) {
         launch->traced ? run_traced() : run_untraced();
         if (failed()) return false;
         if (release_active_lanes()) continue;
         const Passed passed = pass_barrier();
-        if (passed != Passed::YES) return passed == Passed::GRID;
+        if (passed != Passed::YES) return passed == Passed::OUTER;
     }
 }
 
@@ -209,7 +209,7 @@ inline std::vector<Thread> new_threads() {
     return created;
 }
 
-// The state of a block that waits at a barrier of the grid while another one runs.
+// The state of a block that waits at a barrier of the grid or cluster while another one runs.
 struct WaitingBlock {
     explicit WaitingBlock(std::uint32_t number) : number(number) {}
 
@@ -242,13 +242,14 @@ inline void report_ended_block(WaitingBlock &waiting, std::uint32_t ended) {
     name_thread(ended, 0, answer->other_block, answer->other_thread);
 }
 
-// Continues a block after a barrier of the grid; returns whether it waits at the next one.
-inline bool resume_block(WaitingBlock &waiting) {
+// Continues a block after a barrier of the grid or cluster, in the epoch that begins there; returns
+// whether it waits at the next one.
+inline bool resume_block(WaitingBlock &waiting, std::uint32_t new_epoch) {
     waiting.swap();
     choose_block(waiting.number);
-    begin_phase(grid_epoch);
+    begin_phase(new_epoch);
     for (Thread &thread : threads) {
-        if (thread.state == State::AT_GRID_BARRIER) thread.state = State::READY;
+        if (waits_outside(thread)) thread.state = State::READY;
     }
     const bool waits = continue_block();
     if (!failed()) waiting.swap();
@@ -290,11 +291,65 @@ inline void run_blocks(std::span<const std::uint32_t> numbers) {
         still.clear();
         for (auto &one : waiting) {
             const std::uint32_t number = one->number;
-            const bool waits = resume_block(*one);
+            const bool waits = resume_block(*one, grid_epoch);
             if (failed()) return;
             if (waits) still.push_back(std::move(one));
             else ended = number;
         }
+    }
+}
+
+// Runs the blocks of one cluster, in turn from barrier to barrier.
+inline void run_cluster(std::span<const std::uint32_t> numbers) {
+    std::vector<std::unique_ptr<WaitingBlock>> waiting(members.size());  // by rank
+    std::vector<unsigned> ranks;
+    for (Member &member : members) {
+        member.ended = false;
+        member.latest.phase = 0;
+    }
+    cluster_phase = 1;
+    cluster_epoch = 0;
+    for (std::uint32_t number : numbers) {
+        ranks.push_back(rank_in_cluster(number));
+        members[ranks.back()].number = number;
+    }
+    for (bool first = true; !ranks.empty(); first = false) {
+        if (!first) {
+            ++cluster_phase;
+            for (unsigned rank : ranks)
+                cluster_epoch = std::max(cluster_epoch, waiting[rank]->epoch + 1);
+            if (launch->seed) std::ranges::shuffle(ranks, random_bits);
+        }
+        std::vector<unsigned> still;
+        for (unsigned rank : ranks) {
+            rank_of_block = owner = rank;
+            const std::uint32_t number = members[rank].number;
+            const bool waits =
+                first ? run_block(number) : resume_block(*waiting[rank], cluster_epoch);
+            if (failed()) return;
+            if (waits && first) {
+                waiting[rank] = std::make_unique<WaitingBlock>(number);
+                waiting[rank]->shared.window =
+                    reinterpret_cast<char *>(windows_begin + rank * window_bytes);
+                waiting[rank]->swap();
+            }
+            if (waits) still.push_back(rank);
+            else end_member(rank);
+            if (failed()) return;
+            answer->n_done += !waits;
+        }
+        ranks.swap(still);
+    }
+}
+
+inline void run_clusters(std::vector<std::uint32_t> numbers) {
+    for (std::size_t i = 0; i < numbers.size() && !failed();) {
+        const std::uint32_t cluster = cluster_of(numbers[i]);
+        const auto is_mate = [&](std::uint32_t number) { return cluster_of(number) == cluster; };
+        const auto rest = numbers.begin() + std::ptrdiff_t(i);
+        const auto end = std::stable_partition(rest, numbers.end(), is_mate);
+        run_cluster({rest, end});
+        i = std::size_t(end - numbers.begin());
     }
 }
 
@@ -313,7 +368,7 @@ inline void run(void (*code)(void **), void **values, const EmulatorArray *array
     kernel_entry = code;
     arguments = values;
     random_bits.seed(launch->seed);
-    has_short_paths = launch->checked && !launch->traced;
+    has_short_paths = launch->checked && !launch->traced && !has_clusters();
     blockDim = dim3(launch->block[0], launch->block[1], launch->block[2]);
     gridDim = dim3(launch->grid[0], launch->grid[1], launch->grid[2]);
     const std::size_t n_warps = (blockDim.x * blockDim.y * blockDim.z + lanes - 1) / lanes;
@@ -322,7 +377,8 @@ inline void run(void (*code)(void **), void **values, const EmulatorArray *array
     std::vector<std::uint32_t> blocks = range(launch->first_block, launch->n_blocks);
     if (launch->seed) std::ranges::shuffle(blocks, random_bits);
     answer->n_blocks = launch->n_blocks;
-    run_blocks(blocks);
+    begin_clusters();
+    members.empty() ? run_blocks(blocks) : run_clusters(std::move(blocks));
     list_gaps();
 }
 

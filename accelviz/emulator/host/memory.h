@@ -25,6 +25,7 @@ struct Words {
 
 // The shared memory of a block that waits while another one runs.
 struct SharedMemory {
+    char *window = nullptr;  // of a block of a cluster, see clusters.h; else its bytes:
     std::vector<char> bytes;
     std::vector<Cell *> cells;
 };
@@ -117,14 +118,16 @@ class Memory {
 
     // Exchanges shared memory, which is at the same addresses for all blocks, and its cells.
     void swap_shared(SharedMemory &other) {
-        std::size_t at = 0, number = 0;
+        std::size_t number = 0;
         for (int i : variables_) {
             const EmulatorArray &array = arrays_[i];
             if (!is_shared(array)) continue;
-            other.bytes.resize(std::max<std::size_t>(other.bytes.size(), at + array.bytes));
+            const std::uint64_t at = offset_of_shared(i);
+            if (!other.window)
+                other.bytes.resize(std::max<std::size_t>(other.bytes.size(), at + array.bytes));
             auto *live = reinterpret_cast<char *>(array.address);
-            std::swap_ranges(live, live + array.bytes, other.bytes.begin() + at);
-            at += array.bytes;
+            char *const stored = (other.window ? other.window : other.bytes.data()) + at;
+            std::swap_ranges(live, live + array.bytes, stored);
             if (words_[i].first_shared < 0) swap_cells(words_[i].cells, words(i), other, number++);
         }
         swap_cells(shared.cells, shared.count, other, number);
@@ -132,6 +135,24 @@ class Memory {
             if (words.first_shared >= 0) words.cells = shared.cells + words.first_shared;
         }
         for (Range &latest : latest_) latest = {};
+    }
+
+    // Offset of an array in the shared memory of a block that waits.
+    std::uint64_t offset_of_shared(int number) const {
+        std::uint64_t at = 0;
+        for (int i : variables_) {
+            if (i == number) break;
+            if (is_shared(arrays_[i])) at += (arrays_[i].bytes + 15) / 16 * 16;
+        }
+        return at;
+    }
+    // Number of the array at such an offset, or of the last one before it; -1 if there is none.
+    int find_shared(std::uint64_t offset) const {
+        int last = -1;
+        for (int i : variables_) {
+            if (is_shared(arrays_[i]) && offset >= offset_of_shared(i)) last = i;
+        }
+        return last;
     }
 
     // Numbers of the arguments that the kernel may write.

@@ -32,6 +32,7 @@ struct EmulatorArray {
 struct EmulatorLaunch {
     std::uint32_t grid[3];
     std::uint32_t block[3];
+    std::uint32_t cluster[3];  // blocks of a cluster
     std::uint32_t dynamic_shared_bytes;
     std::uint32_t n_arrays, n_arguments;
     std::int32_t traced;
@@ -88,6 +89,8 @@ struct EmulatorAnswer {
     std::uint32_t same_block, n_done;  // its block; number of blocks that have ended
     std::int32_t undefined;   // whether there was any undefined value, see compare.h
     std::uint32_t n_gaps, n_blocks;  // n_blocks of the launch
+    std::uint32_t owner[3];  // the block to whose shared memory the access is, if it is another one
+    std::uint32_t has_owner;
     EmulatorGap gaps[8];
     EmulatorNote notes[16];
 };

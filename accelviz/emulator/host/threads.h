@@ -25,6 +25,7 @@ enum class State {
     READY,
     AT_ACCESS,
     AT_BARRIER,
+    AT_CLUSTER_BARRIER,
     AT_GRID_BARRIER,
     AT_EXCHANGE,
     AT_TILE,
@@ -173,6 +174,11 @@ inline Kind base_kind(Kind kind) {
 }
 
 inline bool is_load(Kind kind) { return base_kind(kind) == LOAD; }
+
+// Whether clusters have more than one block.
+inline bool has_clusters() {
+    return launch->cluster[0] * launch->cluster[1] * launch->cluster[2] > 1;
+}
 
 inline bool failed() { return answer->problem[0]; }
 

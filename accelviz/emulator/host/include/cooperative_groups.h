@@ -92,6 +92,53 @@ class grid_group {
 };
 inline grid_group this_grid() { return {}; }
 
+// The blocks of a cluster.
+class cluster_group {
+   public:
+    using arrival_token = int;
+    EMULATOR_BARRIER void sync() const { sync_at(EMULATOR_HERE); }
+    static void sync_at(void *code) { emulator::sync_cluster(code); }
+    // The wait is the barrier.
+    static arrival_token barrier_arrive() { return 0; }
+    EMULATOR_BARRIER void barrier_wait() const { sync_at(EMULATOR_HERE); }
+    EMULATOR_BARRIER void barrier_wait(arrival_token &&) const { sync_at(EMULATOR_HERE); }
+    EMULATOR_PURE static dim3 dim_blocks() {
+        const std::uint32_t *size = emulator::cluster_size();
+        return dim3(size[0], size[1], size[2]);
+    }
+    EMULATOR_PURE static dim3 block_index() {
+        const dim3 size = dim_blocks();
+        return dim3(blockIdx.x % size.x, blockIdx.y % size.y, blockIdx.z % size.z);
+    }
+    EMULATOR_PURE static unsigned block_rank() { return emulator::cluster_rank(); }
+    EMULATOR_PURE static unsigned num_blocks() {
+        const dim3 size = dim_blocks();
+        return size.x * size.y * size.z;
+    }
+    EMULATOR_PURE static dim3 dim_threads() {
+        const dim3 size = dim_blocks();
+        return dim3(size.x * blockDim.x, size.y * blockDim.y, size.z * blockDim.z);
+    }
+    EMULATOR_PURE static dim3 thread_index() {
+        const dim3 at = block_index();
+        return dim3(at.x * blockDim.x + threadIdx.x, at.y * blockDim.y + threadIdx.y,
+                    at.z * blockDim.z + threadIdx.z);
+    }
+    static unsigned num_threads() { return num_blocks() * thread_block::num_threads(); }
+    static unsigned size() { return num_threads(); }
+    static unsigned thread_rank() {
+        return block_rank() * thread_block::num_threads() + thread_block::thread_rank();
+    }
+    template <typename T>
+    EMULATOR_BARRIER T *map_shared_rank(T *address, int rank) const {
+        return static_cast<T *>(emulator::map_shared(address, unsigned(rank), EMULATOR_HERE));
+    }
+    EMULATOR_PURE static unsigned query_shared_rank(const void *address) {
+        return emulator::cluster_rank(address);
+    }
+};
+inline cluster_group this_cluster() { return {}; }
+
 // Base of groups of lanes of one warp, with functions that exchange values.
 class lane_group : public thread_group {
    public:
