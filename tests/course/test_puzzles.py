@@ -13,6 +13,7 @@ from accelviz.emulator import compiler
 from accelviz.errors import ArgumentError
 from tests.compilers import needs_compiler
 
+from .right_lines import RIGHT
 from .wrong_lines import WRONG, with_pieces_replaced
 
 nbformat = pytest.importorskip("nbformat", reason="puzzles are notebooks")
@@ -55,9 +56,10 @@ def wrong_answer(name, number):
 
 
 def test_every_puzzle_is_in_a_notebook_in_this_order():
-    assert [*TEXTS] == [*puzzles.PUZZLES] == [*WRONG]
+    assert [*TEXTS] == [*puzzles.PUZZLES] == [*WRONG] == [*RIGHT]
     assert len(TEXTS) >= 15
-    assert all(len(wrong) >= 4 for wrong in WRONG.values())
+    assert all(len(wrong) >= 8 for wrong in WRONG.values())
+    assert all(len(right) >= 3 for right in RIGHT.values())
     for text, _ in TEXTS.values():
         # Every backtick is closed in its line; a span over two lines may render as a list.
         for line in text.replace("```", "").splitlines():
@@ -78,14 +80,41 @@ def test_the_solution_is_right_at_par_and_short(name):
 
 
 @pytest.mark.sample(6)
+@each_puzzle
+def test_wrong_answers_do_not_pass(name):
+    for number in range(len(WRONG[name])):
+        report = puzzles.check(name, wrong_answer(name, number))
+        assert not report.solved, WRONG[name][number]
+        where = re.search(r"\[\d+\]|kernel\.cu:\d+|is an input", report.message)
+        assert report.cost or where, report.message
+
+
+@pytest.mark.sample(6)
+@each_puzzle
+def test_unusual_right_answers_pass(name):
+    for lines in RIGHT[name]:
+        report = puzzles.check(name, answer(name, with_pieces_replaced(solution(name), lines)))
+        assert report.solved, (report, lines)
+
+
 @pytest.mark.parametrize(
-    ("name", "number"), [(name, i) for name, wrong in WRONG.items() for i in range(len(wrong))]
+    ("name", "lines", "reason"),  # an integer is the index of an answer in WRONG[name]
+    [
+        ("stride", RIGHT["stride"][1], r"requests to X in line 6 start 16 bytes into a sector"),
+        ("stride", 0, "lanes of your requests to X in line 6 are 20 bytes apart, so that a "),
+        ("neighbors", 0, r"loads of X move about 2\.9 times its bytes"),
+        ("banks", 1, "line 9, 2 lanes want different elements of one bank of tile"),
+        ("segments", 0, "line 8, up to 24 lanes of a warp update the same elements of y"),
+        ("shuffle", 9, "Line 7 makes 70 requests to X with about 1 lane each"),
+        ("popc", RIGHT["popc"][1], r"loads of A move about 3\.0 times its bytes"),
+    ],
 )
-def test_a_wrong_answer_does_not_pass(name, number):
-    report = puzzles.check(name, wrong_answer(name, number))
-    assert not report.solved
-    assert report.message
-    assert report.cost or re.search(r"\[\d+\]|kernel\.cu:\d+", report.message), report.message
+def test_the_message_says_why_a_par_is_missed(name, lines, reason):
+    if isinstance(lines, int):
+        report = puzzles.check(name, wrong_answer(name, lines))
+    else:
+        report = puzzles.check(name, answer(name, lines))
+    assert re.search(reason, report.message), report.message
 
 
 def test_an_empty_answer_gets_instructions():
@@ -112,6 +141,8 @@ GUARD = "if (i < n) Y[i] = a * X[i] + Y[i];"
         ("stride", 1, r"No thread writes Y\[64\]. Not written: 236 of 300"),
         ("stride", 0, "right for all 5 inputs, but with too many sectors"),
         ("mirror", 3, r"nothing has written before"),
+        ("mirror", 5, r"waits at a barrier to which not all threads .* Line 7 is: if \(t < n\)"),
+        ("one_each", 8, r"writes X\[0\] \(byte 0\), which is an input"),
         ("guard", "if (i < n) Y[i] = Y[i] +* X[i];;", r"does not compile"),
         ("guard", "for (;;) if (i > n) Y[0] = 1; " + GUARD, "end the loop"),
         ("transpose", 5, r"thread 8 of block 1 reads X\[1280\], 4 bytes past its end"),
@@ -176,6 +207,9 @@ def test_unknown_puzzles_and_wrong_parameters_are_reported():
     )
     report = puzzles.check("guard", renamed)
     assert not report.solved
+    changes = "{ X[threadIdx.x] *= 2; Y[threadIdx.x] = X[threadIdx.x]; }"
+    report = puzzles.check("one_each", f"__global__ void f(float *X, float *Y) {changes}")
+    assert report.message == "X is an input, and the kernel changes it (1 block of 32 threads)."
     fewer = puzzles.check("guard", "__global__ void f(float a, const float *X, float *Y) {}")
     assert "got 4 arguments" in fewer.message
 
@@ -186,7 +220,9 @@ def test_inputs_are_exact_and_outputs_are_initialized_alike():
         assert len(cases) >= 3, name
         for case in cases:
             for output, expected in case.expected.items():
-                assert np.abs(expected).max(initial=0) < 2**24  # integers, exact in float32
+                # Exact in float32: numbers of 24 bits times a power of two.
+                bits = np.frexp(np.abs(expected).astype(float))[0] * 2**24
+                assert (bits == np.round(bits)).all()
                 start = case.arguments[output]
                 unwritten = np.isnan(start)  # the emulator reports reads of these elements
                 partly_written = unwritten.any() and not unwritten.all()

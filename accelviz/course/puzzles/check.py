@@ -15,7 +15,17 @@ import pandas as pd
 from accelviz.analysis.traffic import requests
 from accelviz.course.puzzles import dense, networks, sparse
 from accelviz.course.puzzles.picture import Panel, picture, words
-from accelviz.course.puzzles.puzzle import Array, Case, Par, Puzzle, Report, Scores, above_par
+from accelviz.course.puzzles.puzzle import (
+    SLACK,
+    Array,
+    Case,
+    Par,
+    Puzzle,
+    Report,
+    Scores,
+    above_par,
+)
+from accelviz.course.puzzles.reasons import reasons
 from accelviz.emulator import emulate, trace_kernel
 from accelviz.emulator.source import kernels_in
 from accelviz.errors import AccelvizError, ArgumentError, KernelError
@@ -24,6 +34,12 @@ from accelviz.errors import AccelvizError, ArgumentError, KernelError
 PUZZLES: dict[str, Puzzle] = {**dense.PUZZLES, **sparse.PUZZLES, **networks.PUZZLES}
 #: Time limit of a kernel; a right one takes hundredths of a second.
 SECONDS = 2.0
+#: Stops a kernel at a barrier of the block that some of its threads have not reached or will not.
+_WHOLE_BARRIERS = (
+    "#define __syncthreads() "
+    "((void)(__syncthreads_count(1) == int(blockDim.x) || (__trap(), 0)))\n#line 1\n"
+)
+_NOT_ALL = "waits at a barrier to which not all threads of the block come, as CUDA demands"
 #: The two marks of a kernel without any lines between them.
 _EMPTY = re.compile(r"// --- your lines?[^\n]*\n\s*// ---")
 #: Best reports of this session by the names of the puzzles.
@@ -93,7 +109,13 @@ def _checked(name: str, puzzle: Puzzle, answer: str) -> Report:
         case, values = trial.case, trial.copies()
         try:
             with warnings.catch_warnings(action="ignore", category=UserWarning):
-                run = trial.run(emulate, values, seed=seed, unwritten=trial.unwritten_outputs())
+                run = trial.run(
+                    emulate,
+                    values,
+                    before=_WHOLE_BARRIERS,
+                    seed=seed,
+                    unwritten=trial.unwritten_outputs(),
+                )
             for note in run.notes:
                 if note.mistake != "same-value":
                     continue  # elements that nobody writes differ from what is expected
@@ -108,6 +130,10 @@ def _checked(name: str, puzzle: Puzzle, answer: str) -> Report:
                 return Report(name, False, message, par=par)
             draw = str if "did not end" in message else partial(trial.draw, {})
             return Report(name, False, f"{message} ({case})", par=par, draw=draw)
+        for name_of_input, array in trial.inputs().items():
+            if not np.array_equal(values[name_of_input], array, equal_nan=True):
+                message = f"{name_of_input} is an input, and the kernel changes it ({case})."
+                return Report(name, False, message, par=par, draw=partial(trial.draw, {}))
         wrong = {
             output: np.flatnonzero(values[output] != expected)
             for output, expected in case.expected.items()
@@ -119,11 +145,12 @@ def _checked(name: str, puzzle: Puzzle, answer: str) -> Report:
     traced = trials[0].run(trace_kernel)
     costs = cost(traced)
     message, exceeded = f"The result is right for all {len(trials)} inputs", above_par(costs, par)
-    solved = not (exceeded and puzzle.par_is_the_task)
-    if not solved:
-        message += f", but with too many {exceeded}: the par is part of the task"
+    missed = above_par(costs, par, SLACK) if puzzle.par_is_the_task else ""
+    if missed:
+        message += f", but with too many {missed}: the par is part of the task"
+    message = f"{message}. {reasons(traced, exceeded) if exceeded else ''}".rstrip()
     draw = partial(trials[0].draw, {}, traced)
-    return Report(name, solved, f"{message}.", cost=costs, par=par, draw=draw)
+    return Report(name, not missed, message, cost=costs, par=par, draw=draw)
 
 
 @dataclass(frozen=True)
@@ -139,10 +166,28 @@ class _Trial:
             for name, value in self.case.arguments.items()
         }
 
-    def run(self, function: Any, arguments: Mapping[str, Any] | None = None, **options: Any) -> Any:
-        """Call `emulate` or `trace_kernel` by position, as a learner may rename parameters."""
-        values, case = (arguments or self.copies()).values(), self.case
-        return function(self.answer, case.grid, case.block, *values, timeout=SECONDS, **options)
+    def inputs(self) -> dict[str, Array]:
+        """Return the arrays that are no outputs."""
+        values = self.case.arguments.items()
+        return {
+            name: value
+            for name, value in values
+            if isinstance(value, np.ndarray) and name not in self.case.expected
+        }
+
+    def run(
+        self,
+        function: Any,
+        arguments: Mapping[str, Any] | None = None,
+        before: str = "",
+        **options: Any,
+    ) -> Any:
+        """Call `emulate` or `trace_kernel` by position, as a learner may rename parameters.
+
+        `before` is source in front of the answer.
+        """
+        values, case, source = (arguments or self.copies()).values(), self.case, self.answer
+        return function(before + source, case.grid, case.block, *values, timeout=SECONDS, **options)
 
     def names(self) -> dict[str, str]:
         """Return the names of the arguments in the learner's kernel."""
@@ -161,6 +206,8 @@ class _Trial:
     def explain(self, error: AccelvizError) -> str:
         """Return the message of an error, with the source line that it refers to."""
         message, lines = str(error).rstrip("."), self.answer.splitlines()
+        if "(__trap)" in message and "__trap" not in self.answer:
+            message = re.sub("stopped the kernel.*", _NOT_ALL, message)
         match = re.search(r"kernel\.cu:(\d+)", message)
         if match and "compile" not in message and 0 < int(match[1]) <= len(lines):
             message += f". Line {match[1]} is: {lines[int(match[1]) - 1].strip()}"

@@ -29,8 +29,8 @@ def blocks(rng: np.random.Generator) -> Iterator[Case]:
 
 def guard(rng: np.random.Generator) -> Iterator[Case]:
     """Y becomes a X + Y; the last block has more threads than elements are left."""
-    for n in (70, 1, 31, 33, 64, 100):
-        a = int(rng.integers(2, 99))
+    for n, unit in ((70, 1), (1, -1), (31, 0.5), (33, -0.25), (64, 1), (100, 0.5)):
+        a = unit * int(2 * rng.integers(1, 50) + 1)
         X, Y = signed(rng, n), signed(rng, n)
         yield Case(-(-n // 32), 32, {"a": a, "X": X, "Y": Y, "n": n}, {"Y": a * X + Y})
 
