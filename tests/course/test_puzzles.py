@@ -59,7 +59,7 @@ def test_every_puzzle_is_in_a_notebook_in_this_order():
     assert [*TEXTS] == [*puzzles.PUZZLES] == [*WRONG] == [*RIGHT]
     assert len(TEXTS) >= 15
     assert all(len(wrong) >= 8 for wrong in WRONG.values())
-    assert all(len(right) >= 3 for right in RIGHT.values())
+    assert all(len(answers) >= 3 for answers in RIGHT.values())
     for text, _ in TEXTS.values():
         # Every backtick is closed in its line; a span over two lines may render as a list.
         for line in text.replace("```", "").splitlines():

@@ -60,15 +60,15 @@ def _sectors(table: pd.DataFrame) -> str:
     if costliest.empty:
         return ""
     worst = costliest.loc[costliest["needless"].idxmax()]
-    place = f"requests to {worst['array']} in line {worst['line']}"
+    target = f"requests to {worst['array']} in line {worst['line']}"
     if worst["end"] - worst["first"] == worst["useful"]:
         start = int((costliest["first"] % SECTOR_BYTES).mode().iloc[0])
         more = pluralize(int(costliest["needless"].sum()), "sector")
-        return f"Your {place} start {start} bytes into a sector, which takes {more} more."
+        return f"Your {target} start {start} bytes into a sector, which takes {more} more."
     gap = (worst["end"] - worst["first"] - worst["size"]) / max(1, worst["elements"] - 1)
     enough = pluralize(int(worst["sectors"] - worst["needless"]), "sector")
     return (
-        f"The lanes of your {place} are {gap:.0f} bytes apart, so that a request moves "
+        f"The lanes of your {target} are {gap:.0f} bytes apart, so that a request moves "
         f"{worst['sectors']} sectors, where {enough} can hold as much."
     )
 
@@ -92,8 +92,8 @@ def _requests(table: pd.DataFrame) -> str:
     if len(idle):
         worst = idle.iloc[0]
         lanes = pluralize(round(float(idle["lanes"].mean())), "lane")
-        made = pluralize(len(idle), "request")
-        return f"Line {worst['line']} makes {made} to {worst['array']} with about {lanes} each."
+        count = pluralize(len(idle), "request")
+        return f"Line {worst['line']} makes {count} to {worst['array']} with about {lanes} each."
     array, again, times = _repeated(table)
     return f"Your loads of {array} move about {times:.1f} times its bytes." if again else ""
 
