@@ -70,6 +70,7 @@ course: $(READY)course
 docs: $(READY)docs
 	@test -d build/notebooks || echo "The first time, all notebooks are run: about five minutes on" \
 		"two processors. Later, only changed ones are."
+	@rm -rf build/site  # pages of notebooks that have another name now
 	@$(BIN)/python -m sphinx -W --keep-going -c docs/site -d build/doctrees $(ARGS) . build/site
 	@echo "Begin with build/site/index.html."
 

@@ -19,7 +19,8 @@ import pandas as pd
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
-ROOT = Path(__file__).resolve().parents[2]
+SITE = Path(__file__).resolve().parent
+ROOT = SITE.parents[1]
 RECORDS = sorted((ROOT / "benchmarks" / "results").glob("*.csv*"))
 #: Folder of the records on the site, beside the gallery's page.
 FOLDER = "records"
@@ -49,24 +50,8 @@ def mentions() -> dict[str, list[str]]:
 
 @cache
 def questions() -> dict[str, str]:
-    """Return the question that a record answers, by the table in benchmarks/README.md."""
-    answered: dict[str, str] = {}
-    for line in (ROOT / "benchmarks" / "README.md").read_text("utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
-        if len(cells) < 3:
-            continue
-        for name in re.findall(r"results/([\w*-]+)\.csv", line):
-            question = re.sub(r"\s*\(`results/[^)]*\)", "", cells[1]).replace("`", "")
-            answered[name] = question
-    matches = {
-        stem(path): next((q for n, q in answered.items() if _matches(n, stem(path))), "")
-        for path in RECORDS
-    }
-    return matches
-
-
-def _matches(pattern: str, name: str) -> bool:
-    return re.fullmatch(pattern.replace("*", ".*"), name) is not None
+    """Return the question that each record answers."""
+    return pd.read_csv(SITE / "records.csv", index_col="record")["question"].to_dict()
 
 
 def card(path: Path) -> str:
@@ -74,12 +59,12 @@ def card(path: Path) -> str:
     name, rows = stem(path), pd.read_csv(path, low_memory=False)
     machines = sorted({str(machine) for machine in rows.get("hardware", pd.Series()).dropna()})
     pages = "".join(f', <a href="../{page}.html">{page}</a>' for page in mentions()[name])
-    text = questions()[name] or "Columns: " + ", ".join(map(str, rows.columns)) + "."
     return (
         f'<details class="record" data-record="{name}" data-machines="{escape("|".join(machines))}"'
         f' data-columns="{escape(" ".join(map(str, rows.columns)))}">'
-        f"<summary><b>{name}</b> {len(rows):,} rows. {escape(text)}</summary>"
-        f'<p>{escape(", ".join(machines) or "no GPU")}: <a download href="{FOLDER}/{path.name}">'
+        f"<summary><b>{name}</b> {escape(questions()[name])}</summary>"
+        f"<p>{len(rows):,} rows, {escape(', '.join(machines) or 'no GPU')}: "
+        f'<a download href="{FOLDER}/{path.name}">'
         f"{path.name}</a>{pages}</p></details>"
     )
 
@@ -96,7 +81,7 @@ class Measurements(Directive):
 
 def copy_records(app: Any, failure: Exception | None) -> None:
     """Write each record beside the gallery, as CSV and as a script."""
-    if failure or app.builder.format != "html":
+    if failure or "docs/site/measurements" not in app.env.found_docs:
         return
     folder = Path(app.outdir) / "docs" / "site" / FOLDER
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The site of `make docs`, built without running notebooks: links, search, gallery, no network."""
+"""The site of `make docs`, built without running notebooks: links, search, what is alive."""
 
 import re
 import subprocess
@@ -7,7 +7,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import nbformat
 import pytest
+
+import accelviz
+from accelviz.course import predict
+from accelviz.widgets import assets
 
 pytest.importorskip("furo", reason="the site needs the extra docs")
 pytest.importorskip("myst_nb", reason="the site needs the extra docs")
@@ -36,14 +41,20 @@ class Page(HTMLParser):
             self.loaded.add(values[LOADED[tag]])
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("site")
+def build(source, folder, **options):
+    """Build a site as `make docs` does, without running notebooks."""
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-c", "docs/site"]
-    command += ["-D", "nb_execution_mode=off", "-d", str(folder / "doctrees"), ".", str(folder)]
+    for name, value in {"nb_execution_mode": "off", **options}.items():
+        command += ["-D", f"{name}={value}"]
+    command += ["-d", str(folder / "doctrees"), str(source), str(folder)]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
     return folder
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    return build(".", tmp_path_factory.mktemp("site"))
 
 
 @pytest.fixture(scope="module")
@@ -135,3 +146,44 @@ def test_a_record_is_found_filtered_and_sorted(opened, site):
     numbers = [int(row.split("\t")[3]) for row in card.locator("tbody tr").all_inner_texts()]
     assert numbers == sorted(numbers)
     assert opened.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory):
+    """A page of a notebook with a prediction and the explorer, as they are after running it."""
+    source = tmp_path_factory.mktemp("source")
+    asked = predict("How much is $2x$?", 12.5, unit="%", because="So it is.")
+    explorer = accelviz.explore("cora")
+    pages = [asked.html(), assets.page(explorer.content(), "one", explorer.fallback())]
+    outputs = [nbformat.v4.new_output("display_data", data={"text/html": html}) for html in pages]
+    folded = {"jupyter": {"source_hidden": True}}
+    cells = [
+        nbformat.v4.new_markdown_cell("# A lesson\n\nWith $x^2$."),
+        nbformat.v4.new_code_cell("secret", outputs=outputs[:1], metadata=folded),
+        nbformat.v4.new_code_cell("explorer", outputs=outputs[1:]),
+    ]
+    python = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=python), source / "lesson.ipynb")
+    folder = tmp_path_factory.mktemp("lesson")
+    build(source, folder, root_doc="lesson", include_patterns="**")
+    return folder / "lesson.html"
+
+
+def test_predictions_and_explorer_are_alive_in_both_themes(opened, lesson):
+    opened.emulate_media(color_scheme="light", reduced_motion="reduce")
+    opened.goto(lesson.as_uri())
+    assert opened.locator("math").count() == 1
+    assert opened.get_by_text("secret").count() == 0
+    asked = opened.locator(".av-asked")
+    asked.locator("input").fill("25")
+    asked.locator("input").press("Enter")
+    asked.get_by_text("So it is.").wait_for()
+    opened.get_by_role("tab", name="Numbers").click()
+    opened.get_by_role("tabpanel").get_by_text("idle").first.wait_for()
+    assert opened.evaluate("document.documentElement.scrollWidth") <= 360
+    scheme = "() => getComputedStyle(document.querySelector('.av-page')).colorScheme"
+    schemes = set()
+    for _ in range(3):  # automatic, light and dark, in an order of the theme
+        schemes.add(opened.evaluate(scheme))
+        opened.locator("button.theme-toggle:visible").click()
+    assert {"light", "dark"} <= schemes
