@@ -114,12 +114,12 @@ def figure_2(_: Results) -> Parts:
         f"Degree histogram of {entry.name}, both axes logarithmic: most rows have few nonzeros, "
         f"{average:.1f} on average; the longest has {histogram.largest}."
     )
-    head = ["graph", "rows", "nonzeros", "average degree", "largest", "largest / average", "paper"]
-    cells = [
-        *(entry.name, f"{histogram.n_rows:,}", f"{histogram.nnz:,}", f"{average:.2f}"),
-        *(histogram.largest, f"{ratio:.1f}", LARGEST_DEGREE),
-    ]
-    return [Picture(ax.figure, "figure2", alt), markdown(head, [cells])]
+    sentence = (
+        f"{entry.name} has {histogram.n_rows:,} rows of {average:.1f} nonzeros on average. The "
+        f"longest row has {histogram.largest}, {ratio:.0f} times as many; the paper says "
+        f"{LARGEST_DEGREE}."
+    )
+    return [Picture(ax.figure, "figure2", alt), sentence]
 
 
 def _note(ax, text: str, x: float, height: float, shift: int, **look: str) -> None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pandas as pd
 
-from benchmarks.pages.document import Listing, Page, Parts, machine, markdown, mean_of, table
+from benchmarks.pages.document import (
+    Listing,
+    Page,
+    Parts,
+    Results,
+    machine,
+    markdown,
+    mean_of,
+    table,
+)
 
 #: Table 2.3 of the thesis, RTX 3090: TFLOPs of 1, 2, 3 and 4 bits.
 PRINTED = {
@@ -85,7 +94,7 @@ def wide_products(rows: pd.DataFrame) -> str:
     shape = rows[(rows["n"] == 8192) & (rows["d"] == 1024)]
     times = shape.pivot_table(index="bits", columns="algorithm", values="median_us")
     lines = []
-    for bits in range(1, 9):
+    for bits in (1, 2, 4, 8):
         us = times.loc[bits]
         rate = 2 * 8192**2 * 1024 * bits / us["warpgroup"] / 1e6
         shares = (f"{rate / peak:.0%}" for peak in peaks)
@@ -114,17 +123,18 @@ def reuse(rows: pd.DataFrame) -> str:
     return markdown(("N", *(f"{bits} bits, µs (without)" for bits in BITS)), lines)
 
 
-def gather(rows: pd.DataFrame) -> str:
-    """Return times of the sums of neighbors' rows in float32, 8 and 4 bits."""
+def gather(rows: pd.DataFrame) -> Parts:
+    """Return the gain of sums of packed rows over float32 by neighbors, and the file with times."""
     rows = rows[rows["algorithm"].isin(("lane_groups", "gather"))]
     us = rows.pivot_table(index=["nonzeros", "d"], columns="bits", values="median_us")
     lines = []
-    for (nonzeros, d), row in us.iterrows():
-        times = (f"{row[bits]:,.1f}" for bits in (32, 8, 4))
-        ratios = (f"{row[32] / row[bits]:.2f}" for bits in (8, 4))
-        lines.append((f"{nonzeros / 65536:.0f}", d, *times, *ratios))
-    head = ("neighbors", "D", "float32, µs", "8 bits", "4 bits", "8 bits, ratio", "4 bits, ratio")
-    return markdown(head, lines)
+    for nonzeros, times in us.groupby(level="nonzeros"):
+        ratios = (times[32] / times[bits] for bits in (8, 4))
+        cells = (f"{ratio.min():.2f} to {ratio.max():.2f}" for ratio in ratios)
+        lines.append((f"{nonzeros / 65536:.0f}", *cells))
+    head = ("neighbors of a node", "8 bits over float32", "4 bits over float32")
+    listed = us.rename(columns="us_{}_bits".format).reset_index()
+    return [markdown(head, lines), Listing(listed, "bits-gather", "With 64, 128 and 256 columns")]
 
 
 def density(rows: pd.DataFrame) -> Parts:
@@ -161,30 +171,23 @@ def network(rows: pd.DataFrame) -> Parts:
     return [markdown(head, lines), Listing(us.reset_index(), "bits-networks", "Each graph, µs")]
 
 
-#: Columns of the table of batches: edges cut by METIS, and tiles skipped (Figure 2.8).
-PARTS = [
-    ("graph", "{graph}"),
-    ("edges", "{edges:,}"),
-    ("cut", "{cut:.0%}"),
-    ("nodes of a batch", "{nodes:,.0f}"),
-    ("jumped, 8 x 128", "{jumped_8:.0%}"),
-    ("jumped, 32 x 512", "{jumped_32:.0%}"),
-]
+def parts(results: Results) -> Parts:
+    """Return the file with edges cut by METIS and tiles skipped (Figure 2.8)."""
+    return [Listing(results["bits-parts"], "bits-parts", "Figure 2.8: cut edges and skipped tiles")]
 
 
-def accuracy(rows: pd.DataFrame) -> str:
-    """Return test accuracies by number of bits, means over seeds (compare Table 2.2)."""
-    means = rows.groupby(["data", "model", "how", "bits"], sort=False)["accuracy"].mean()
+def accuracy(rows: pd.DataFrame) -> Parts:
+    """Return test accuracies of GCN by number of bits (Table 2.2), and the file with GIN."""
+    index = ["data", "model", "how"]
+    means = rows.pivot_table(index=index, columns="bits", values="accuracy", sort=False)
     lines = []
-    for data, model in dict.fromkeys(zip(rows["data"], rows["model"], strict=True)):
-        shares = means[data, model]
-        for how in ("whole numbers", "quantized afterwards"):
-            cells = [f"{shares['trained', 32]:.1%}"]
-            bits = (16, 8, 4, 2, 1)
-            cells += [f"{shares[how, b]:.1%}" if (how, b) in shares else "" for b in bits]
-            lines.append((data, model, how, *cells))
-    head = ("data", "model", "how", "float32", "16 bits", "8", "4", "2", "1")
-    return markdown(head, lines)
+    for data in rows["data"].unique():
+        whole = means.loc[(data, "gcn", "whole numbers")]
+        cells = (f"{whole[bits]:.1%}" for bits in (8, 4, 2))
+        lines.append((data, f"{means.loc[(data, 'gcn', 'trained'), 32]:.1%}", *cells))
+    head = ("GCN, whole numbers", "float32", "8 bits", "4 bits", "2 bits")
+    listed = means.rename(columns="bits_{}".format).reset_index()
+    return [markdown(head, lines), Listing(listed, "bits-accuracy", "Also GIN and other forms")]
 
 
 PAGES = [
@@ -200,7 +203,7 @@ PAGES = [
             "gather": lambda results: gather(results["bits-gather-h200"]),
             "density": lambda results: density(results["bits-density-h200"]),
             "network": lambda results: network(results["bits-network-h200"]),
-            "parts": lambda results: table(PARTS, results["bits-parts"]),
+            "parts": parts,
             "accuracy": lambda results: accuracy(results["bits-accuracy"]),
         },
     )

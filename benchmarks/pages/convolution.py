@@ -18,8 +18,6 @@ OURS, MASKED = "strided_windows", "masked"
 #: Settings of our kernels' blocks, in the order of a record's name.
 WINDOWS_CUT = ("pieces", "piece", "warpgroups", "stages")
 WEIGHTS_CUT = ("channels", "filter_warps", "channel_warps", "pixel_warps", "pixels", "stages")
-#: Batch, cg and co of the large tables.
-SETTING = (256, 2, 0.5)
 #: Least speedup over the chapter's kernels, and most time in units of a copy.
 CHAPTER_TARGET, FLOOR_TARGET = 5.0, 1.15
 #: Our arithmetic, and PyTorch's arithmetic of comparable accuracy.
@@ -59,15 +57,6 @@ PRINTED_SIZES = {
     ),
 }
 _LAYER = ["network", "batch", "cg", "co", "layer"]
-#: Headings of the table of layers, with strategy and arithmetic.
-COLUMNS = {
-    "copy": ("floor", ""),
-    "ours, TF32": (OURS, "tf32"),
-    "masked": (MASKED, "tf32"),
-    "ours, 3xTF32": (OURS, "3xtf32"),
-    "masked, float32": (MASKED, "float32"),
-    "`dsxplore`": ("dsxplore", "float32"),
-}
 
 
 def of_todays_rule(rows: pd.DataFrame) -> pd.DataFrame:
@@ -131,18 +120,11 @@ def over_masked(us: pd.DataFrame, arithmetic: str) -> pd.Series:
 
 
 def layers(us: pd.DataFrame) -> Parts:
-    """Return the forward times of some layers in one setting, and the file with all."""
-    rows = us.xs(("forward", *SETTING), level=("pass", "batch", "cg", "co"))
-    lines = [
-        (f"{NAMES[network]} {layer}", *(_time(row.get(key)) for key in COLUMNS.values()))
-        for (network, layer), row in rows.iterrows()
-    ]
+    """Return the file with the times of all layers."""
     listed = us.copy()
     listed.columns = pd.Index([" ".join(filter(None, names)) for names in us.columns])
-    every = Listing(
-        listed.reset_index(), "convolution", "Every layer, setting and kernel, both passes"
-    )
-    return [markdown(("layer", *COLUMNS), lines), every]
+    title = "Microseconds of every layer, setting and kernel, forward and backward"
+    return [Listing(listed.reset_index(), "convolution", title)]
 
 
 def described(number: str, name: str, variant: str | tuple[int, ...] | None) -> Network:
@@ -176,12 +158,6 @@ def sizes(_: Results) -> Parts:
         }
     )  # millions
     return [Listing(table, "network-sizes", "Million parameters and MFLOPs, printed and here")]
-
-
-def _time(value: float | None) -> str:
-    if value is None or pd.isna(value):
-        return "–"
-    return f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}"
 
 
 def settings(us: pd.DataFrame) -> str:

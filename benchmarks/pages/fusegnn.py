@@ -121,43 +121,44 @@ def table_4(results: Results) -> str:
     return markdown((*head, "occupancy, %, paper", "here", "DRAM, GB/s, paper", "here"), lines)
 
 
-def tables_2_5(results: Results) -> str:
-    """Return the bytes that each kernel moves, beside Tables 2 and 5."""
-    lines = []
+def tables_2_5(results: Results) -> Parts:
+    """Return the file with the MiB that each kernel moves, beside Tables 2 and 5."""
+    kinds = ("l2_read", "l2_written", "dram_read", "dram_written")
+    rows = []
     for row in results["fusegnn-counters-h200"].query(f"not ({GCN_REDDIT_16})").itertuples():
-        measured = [row.l2_read_mib, row.l2_write_mib + row.l2_atomic_mib]
-        measured += [row.dram_read_mib, row.dram_write_mib]
-        cells = _beside(MOVED.get((row.graph, row.kernel)), measured, 0)
-        lines.append((f"{NAMES[row.graph]}, {row.columns}", f"`{row.kernel}`", *cells))
-    head = ("case", "kernel", "L2 read, paper", "here", "L2 written, paper", "here")
-    return markdown((*head, "DRAM read, paper", "here", "DRAM written, paper", "here"), lines)
+        measured = (row.l2_read_mib, row.l2_write_mib + row.l2_atomic_mib)
+        measured += (row.dram_read_mib, row.dram_write_mib)
+        paper = MOVED.get((row.graph, row.kernel), (np.nan,) * len(kinds))
+        line = {"graph": row.graph, "columns": row.columns, "kernel": row.kernel}
+        for kind, published, mib in zip(kinds, paper, measured, strict=True):
+            line |= {f"{kind}_paper": published, kind: mib}
+        rows.append(line)
+    return [Listing(pd.DataFrame(rows), "fusegnn-moved", "MiB read and written by each kernel")]
 
 
-def figure_12(results: Results) -> str:
-    """Return the peaks of memory."""
+def figure_12(results: Results) -> Parts:
+    """Return the file with the peaks of memory."""
     rows = results["fusegnn-latency-h200"].query("hidden == 128")
-    lines = []
-    for (graph, model), cases in rows.groupby(["graph", "model"], sort=False):
-        peaks = cases.set_index("form")["peak_mib"]
-        cells = (cell(peaks.get(form), ",.0f") for form in FORMS)
-        lines.append((NAMES[graph], NAMES[model], *cells))
-    return markdown(("graph", "model", "PyG", "GAS", "GAR", "ours"), lines)
+    peaks = rows.pivot_table(
+        index=["graph", "model"], columns="form", values="peak_mib", sort=False
+    )
+    return [Listing(peaks.reset_index(), "fusegnn-memory", "Peak MiB of each graph and model")]
 
 
-def crossover(results: Results) -> str:
-    """Return the time of GAS over GAR by average degree, without and with conversion."""
+def crossover(results: Results) -> Parts:
+    """Return from which average degree on GAR is faster, and the file with the ratios."""
     rows: pd.DataFrame = results["fusegnn-crossover-h200"]
     rows = rows.assign(
         alone=rows["gas_us"] / rows["gar_us"],
         converted=rows["gas_us"] / (rows["gar_us"] + rows["conversion_us"]),
     )
     lines = []
-    for degree, cases in rows.groupby("degree", sort=False):
-        cells = (f"{ratio:.2f}" for ratio in cases[["alone", "converted"]].to_numpy().ravel())
-        lines.append((f"{degree:.1f}", *cells))
-    columns = [f"{d} columns" for d in rows["columns"].unique()]
-    head = [f"{name}{ending}" for name in columns for ending in ("", ", converted")]
-    return markdown(("average degree", *head), lines)
+    for d, cases in rows.groupby("columns"):
+        least = (cases.loc[cases[name] > 1, "degree"].min() for name in ("alone", "converted"))
+        lines.append((d, *("never" if np.isnan(degree) else f"{degree:.0f}" for degree in least)))
+    head = ("columns", "GAR is faster from a degree of", "with the conversion, from")
+    names = ["degree", "columns", "gas_us", "gar_us", "conversion_us", "alone", "converted"]
+    return [markdown(head, lines), Listing(rows[names], "fusegnn-crossover", "Each average degree")]
 
 
 PAGES = [

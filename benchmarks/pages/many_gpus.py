@@ -19,15 +19,6 @@ from benchmarks.pages.document import Listing, Page, Parts, Picture, Results, ma
 
 _CASE = ["graph", "order", "columns"]
 _OURS = {"pieces": "2", "storage": "float32", "pull_blocks": "64"}
-EVERY_CASE = [
-    ("graph, order", "{short} {order}"),
-    ("columns", "{columns}"),
-    ("one GPU, µs", "{one:,.0f}"),
-    ("ours, µs", "{ours:,.0f}"),
-    ("gain", "{ours gain:.2f}"),
-    ("16-bit gain", "{half gain:.2f}"),
-    ("MGG's gain", "{mgg gain:.2f}"),
-]
 #: Rows of the table of ablations: title; figure, scheme and settings of the record.
 ABLATIONS = (
     ("`lane_groups` on one GPU", None, "one GPU", {}),
@@ -132,12 +123,16 @@ def ablations(results: Results) -> str:
     )
 
 
-def link(results: Results) -> str:
-    """Return the bandwidth of the link by row length and number of fetching blocks."""
+def link(results: Results) -> Parts:
+    """Return the file with the link's bandwidth by row length and number of fetching blocks."""
     fetch = results["many-gpus-rates-h200"].query("what == 'fetch'")
-    speeds = fetch.pivot_table(index="columns", columns="blocks", values="gigabytes_per_second")
-    lines = [(4 * int(n), *(f"{speed:.0f}" for speed in row)) for n, row in speeds.iterrows()]
-    return markdown(("bytes of a row", *(f"{int(n)} blocks" for n in speeds)), lines)
+    speeds = fetch.assign(bytes_of_a_row=4 * fetch["columns"])
+    names = ["bytes_of_a_row", "blocks", "gigabytes_per_second"]
+    most = speeds["gigabytes_per_second"].max()
+    return [
+        f"Each GPU fetches rows of the other with at most {most:.0f} GB/s, both at the same time.",
+        Listing(speeds[names], "link", "By bytes of a row and number of fetching blocks"),
+    ]
 
 
 def every_case(results: Results) -> Parts:
@@ -151,8 +146,7 @@ def every_case(results: Results) -> Parts:
     for ax, (name, nodes, edges) in zip(axes, graphs, strict=True):
         plots.second_gpu(gains(nodes, edges, rates(results)), called=name, ax=ax)
     return [
-        table(EVERY_CASE, by_case),
-        Listing(by_case, "many-gpus", "With edges cut, times and predictions"),
+        Listing(by_case, "many-gpus", "Each case: edges cut, microseconds, gains and predictions"),
         Picture(
             scheme_times(gain).figure, "many-gpus-times", "Speedup of each scheme over one GPU"
         ),

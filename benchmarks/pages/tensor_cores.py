@@ -16,7 +16,6 @@ from benchmarks.pages.document import (
     machine,
     markdown,
     mean_of,
-    table,
 )
 
 CASE = ["graph", "order", "columns"]
@@ -177,21 +176,6 @@ def translation(results: Results) -> str:
     return markdown(("translation, in products", "windows of 8 rows", "of 16 rows"), lines)
 
 
-def accuracy(results: Results) -> str:
-    """Return Cora's test accuracy by model and strategy."""
-    rows = results["tensor-accuracy-h200"]
-    seeds = rows.groupby(["model", "strategy"], sort=False)["test_accuracy"]
-    seeds = seeds.agg(mean="mean", deviation="std", seeds="count").reset_index()
-    columns = [
-        ("model", "{model}"),
-        ("strategy", "`{strategy}`"),
-        ("test accuracy", "{mean:.2%}"),
-        ("standard deviation", "{deviation:.2%}"),
-        ("seeds", "{seeds}"),
-    ]
-    return table(columns, seeds.assign(model=seeds["model"].str.upper()))
-
-
 def overview(results: Results) -> Parts:
     """Return means over all graphs whose rows share columns, and a plot of error against speed."""
     rows = modes(results)
@@ -256,7 +240,6 @@ PAGES = [
             "density": density,
             "graphs": graphs,
             "translation": translation,
-            "accuracy": accuracy,
             "modes machine": lambda results: machine(modes(results)),
             "modes of spmm": lambda results: modes_of(results, "spmm"),
             "modes of sddmm": lambda results: modes_of(results, "sddmm"),
