@@ -169,7 +169,8 @@ def check_cover(
         last_block = int(work.block[-1])
         start, stop = work.nz_start, work.nz_start + work.nz_count
         row_start, row_stop = row_pointers[work.row], row_pointers[work.row + 1]
-        valid = (row_start <= start) & (stop <= row_stop)
+        # each compared apart, as the sum of a start and a count can wrap around
+        valid = (row_start <= start) & (start <= row_stop) & (work.nz_count <= row_stop - start)
         valid &= (work.nz_count > 0) | (work.nz_count == 0) & (row_start == row_stop)
         if not valid.all():
             i = int(np.argmin(valid))

@@ -18,7 +18,7 @@ from accelviz.partition.block_level import (
 from accelviz.partition.hardware_warps import HardwareWarps
 from accelviz.partition.summary import statistics
 from accelviz.partition.warp_level import storage_ratio, warp_partition, warp_workload
-from accelviz.workload import check_cover
+from accelviz.workload import Workload, check_cover
 from tests.graphs import graph_of_degrees
 
 FIGURE_3 = BlockSetting(max_block_warps=2, max_warp_nzs=2)
@@ -182,3 +182,9 @@ def test_warp_level_partition_refuses_what_it_cannot_do():
         warp_partition(FIGURE_3_ROWS, 0)
     with pytest.raises(PartitionError, match="at most 2,147,483,647"):
         warp_partition(np.array([0, 2**31]), 32)
+
+
+def test_a_record_whose_end_wraps_around_is_refused():
+    columns = [np.array([number], dtype=np.int64) for number in (0, 0, 0, 2**63 - 1, 2)]
+    with pytest.raises(PartitionError, match="are not all in row 0"):
+        check_cover([Workload(*columns)], np.array([0, 2]), 1, 4)

@@ -250,3 +250,12 @@ __global__ void k(const half *X, float *Y) { Y[threadIdx.x] = neighbor(X[threadI
     np.testing.assert_array_equal(Y, np.arange(64) ^ 1)
     with pytest.raises(KernelError, match=r"common\.h:6: out of bounds"):
         accelviz.emulate(tmp_path / "k.cu", 1, 64, X, Y, shared_bytes=128)
+
+
+@needs_compiler
+@pytest.mark.parametrize("ending", ["default: break;", "default: return;", "case 3: goto out;"])
+def test_a_label_before_a_statement_is_no_type(ending):
+    text = "__global__ void k(int *Y, int n) { switch (n) { case 1: return; ENDING } out: *Y = n; }"
+    Y = np.zeros(1, np.int32)
+    accelviz.emulate(text.replace("ENDING", ending), 1, 1, Y, 3)
+    assert Y.tolist() == [0 if "return" in ending else 3]

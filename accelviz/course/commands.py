@@ -188,6 +188,9 @@ def _notebooks(paths: list[Path]) -> list[Path]:
 
 
 def _grade(options: argparse.Namespace) -> Result:
+    from accelviz.course.autograde.processes import start_server
+
+    start_server()  # first: it imports the library while nbgrader is imported here
     need("nbgrader", "course")
     from accelviz.course.autograde import grading, tables
 

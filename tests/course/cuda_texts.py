@@ -199,6 +199,20 @@ namespace mine_ { __device__ int one() { return 1; } }
 using mine_::one;
 - ++k
 + k += one()
+# headers of C that CUDA has no need of
+#include <cstdint>
+#include <cfloat>
+#include <math.h>
+#include <stdio.h>
+- sum = 0.0f
++ sum = 0.0f * FLT_MAX + 0.0f * INT32_MAX
+# attributes without effect
+- INSIDE
++ [[maybe_unused]] const int spare = 1; if (n_runs < 0) [[unlikely]] return;
+# labels before statements without a type
+- INSIDE
++ switch (n_runs) { case -1: return; default: break; }
++ goto next; next: __syncwarp();
 # an operator
 struct V { float x; __device__ V operator+(V o) const { return {x + o.x}; } };
 - float sum = 0.0f
@@ -251,7 +265,7 @@ P
 # a header of C
 #include <cstdlib>
 # a header by a macro
-#define H <cstdio>
+#define H <cstdlib>
 #include H
 # a file of the machine
 #include "/etc/passwd"

@@ -252,6 +252,8 @@ def test_syntax_errors_are_reported_and_magics_are_none(assignment, check):
 def test_name_kernel_and_format(assignment, check):
     notebook = tiny.answered(assignment.released)
     notebook.metadata["kernelspec"] = {"name": "mine", "display_name": "Mine", "language": "python"}
+    notebook.metadata["title"] = "</title><script>"
+    notebook.metadata["language_info"] = {"name": "python", "nbconvert_exporter": "antigravity.x"}
     notebook.nbformat_minor = 4
     for cell in notebook.cells:
         del cell["id"]
@@ -259,6 +261,8 @@ def test_name_kernel_and_format(assignment, check):
     assert kinds(checked) == ["name"]
     assert problem_of(checked, "name").repair == "Rename it to T1.ipynb."
     assert checked.notebook.metadata["kernelspec"]["name"] == "python3"
+    assert "title" not in checked.notebook.metadata
+    assert "nbconvert_exporter" not in checked.notebook.metadata["language_info"]
     assert checked.notebook.nbformat_minor == 5
     notebook.metadata["kernelspec"] = {"name": "ir", "display_name": "R", "language": "R"}
     assert "kernel is for R" in problem_of(check(notebook), "kernel").text

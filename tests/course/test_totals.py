@@ -62,6 +62,19 @@ def test_late_days_cost_what_is_not_free(course):
     assert frame.loc["max", "remarks"].count("missing") == 2
 
 
+@pytest.mark.parametrize("text", ["", "NaT", "nonsense", "9999999-01-01", "x" * 10_000, None])
+def test_a_stamp_that_is_none_gives_way_to_the_notebook_s_time(course, text):
+    folder = course / "submitted" / "bob" / NAMES[0]
+    (folder / "timestamp.txt").unlink()
+    if text is None:
+        os.mkfifo(folder / "timestamp.txt")
+    else:
+        (folder / "timestamp.txt").write_text(text)
+    nbformat.write(nbformat.v4.new_notebook(), folder / f"{NAMES[0]}.ipynb")
+    os.utime(folder / f"{NAMES[0]}.ipynb", (0, 0))
+    assert totals(course)["late_days"].tolist() == [0, 1, 0, 0]
+
+
 def test_without_dates_or_stamps_nothing_is_late(course):
     (course / "due.csv").unlink()
     assert set(totals(course)["late_days"]) == {0}

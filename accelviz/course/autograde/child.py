@@ -20,8 +20,9 @@ from accelviz.course.autograde.wire import SubmissionLostError
 #: The processor time of a submission may be at most `MAX_PROCESSORS` times the time since its start
 #: plus `_BURST_SECONDS`. Cells and compilers are meant to use one processor.
 MAX_PROCESSORS, _BURST_SECONDS = 1.5, 8.0
-#: Seconds between two checks of these limits, and most files that it may have in memory.
-_WATCH_SECONDS, _MAX_FILES = 0.5, 20_000
+#: Seconds between two checks of these limits, and while its processor time is measured, so that
+#: processes are seen that end unnoticed; most files that it may have in memory.
+_WATCH_SECONDS, _MEASURE_SECONDS, _MAX_FILES = 0.5, 0.02, 20_000
 GREEDY = "the submission was ended (too many processes, processors or files, or too much memory)"
 _AT_REST = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE)
 _STAND_INS = Path(__file__).with_name("stand_ins.py")
@@ -71,12 +72,20 @@ class Child:
         self.connection = Connection(ours.detach())
         self._root, self._begin = psutil.Process(self._process.pid), time.monotonic()
         self._is_paused = False
+        self._watch_seconds = _WATCH_SECONDS
+        #: Processor seconds of each process when it was last seen, without its children's.
+        self._seen: dict[psutil.Process, float] = {}
         # `memory_gib` limits the address space of one process; all together may use twice as much.
         gib = limits.memory_gib
         self._max_memory = float("inf") if gib is None else 2 * gib * 2**30
 
     def processor_seconds(self) -> float:
-        """Return the processor time that all its processes have used, also those that ended."""
+        """Return the processor time that all its processes have used, also those that ended.
+
+        The system forgets the time of a process whose parent ignores its end, so from the first
+        call on the processes are looked at often.
+        """
+        self._watch_seconds = _MEASURE_SECONDS
         return self._usage()[1]
 
     def watch(self, connection: Connection, seconds: float) -> None:
@@ -86,7 +95,7 @@ class Child:
         much memory.
         """
         deadline = time.monotonic() + seconds
-        while not connection.poll(max(0.0, min(_WATCH_SECONDS, deadline - time.monotonic()))):
+        while not connection.poll(max(0.0, min(self._watch_seconds, deadline - time.monotonic()))):
             if time.monotonic() >= deadline:
                 raise TimeoutError
             tasks, busy, memory = self._usage()
@@ -106,9 +115,11 @@ class Child:
         for process in self._processes():
             with contextlib.suppress(psutil.Error):
                 tasks += process.num_threads()
-                seconds += sum(process.cpu_times()[:4])  # its own, and of children that ended
+                times = process.cpu_times()
+                self._seen[process] = times.user + times.system
+                seconds += sum(times[:4])  # its own, and of children that it has waited for
                 memory += process.memory_info().rss
-        return tasks, seconds, memory
+        return tasks, max(seconds, sum(self._seen.values())), memory
 
     def _n_files(self) -> int:
         """Return the number of files that it has in memory, 0 if that cannot be seen."""

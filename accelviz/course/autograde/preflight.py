@@ -112,7 +112,8 @@ def _examine(path: Path, known: list[Assignment]) -> Checked:
             problems.append(Problem("size", text, f"At most {_MAX_CHARACTERS:,} are read."))
             cell.source = "" if cell.cell_type != "code" else "raise ValueError('too long')"
     problems += repair(original.cells, notebook)
-    notebook.metadata["kernelspec"] = copy.deepcopy(original.metadata.get("kernelspec", {}))
+    # of a student's metadata nothing is needed, and tools obey them: exporters, titles, widgets
+    notebook.metadata = copy.deepcopy(original.metadata)
     nbformat.writes(notebook).encode("utf-8")  # raises an error now instead of in grading
     return Checked(path, assignment, tuple(problems), notebook)
 

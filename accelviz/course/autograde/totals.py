@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import math
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from accelviz.errors import ArgumentError
 #: Columns of grade books that name a student, in order of preference (Canvas, then Moodle).
 IDENTIFIERS = ("SIS Login ID", "SIS User ID", "Username", "ID number", "Email address", "ID")
 _DAY = datetime.timedelta(days=1)
+#: Largest `timestamp.txt` that is read.
+_STAMP_BYTES = 200
 
 
 def totals(root: Path, *, free_days: int = 0, penalty: float = 0.0) -> pd.DataFrame:
@@ -113,8 +116,12 @@ def _days_late(folder: Path, due: datetime.datetime) -> int:
     """Return the days, rounded up, by nbgrader's `timestamp.txt`, else the notebook's time."""
     notebook, stamp = folder / f"{folder.name}.ipynb", folder / "timestamp.txt"
     try:
+        if not stat.S_ISREG(stamp.lstat().st_mode) or stamp.stat().st_size > _STAMP_BYTES:
+            raise OSError  # a pipe would never end
         text = stamp.read_text("utf-8").strip().removesuffix("UTC").strip()
         handed_in = pd.Timestamp(text).tz_localize(None).to_pydatetime()
+        if handed_in is pd.NaT:
+            raise ValueError(text)
     except (OSError, ValueError):
         try:
             handed_in = datetime.datetime.fromtimestamp(notebook.stat().st_mtime)

@@ -29,6 +29,16 @@ HEADERS = (
     *("common.cuh", "vectors.cuh", "cooperative_groups.h", "cooperative_groups/reduce.h"),
     *("cooperative_groups/scan.h", "cuda_fp16.h", "cuda_runtime.h", "math_constants.h"),
 )
+#: Headers of C that a kernel may include, without effect: it has what CUDA takes from them.
+_NEEDLESS_HEADERS = (
+    *("assert.h", "cassert", "cfloat", "climits", "cmath", "cstddef", "cstdint", "cstdio"),
+    *("device_launch_parameters.h", "float.h", "limits.h", "math.h", "stddef.h", "stdint.h"),
+    "stdio.h",
+)
+#: Attributes of C++ without effect, which are blanked out before the text is parsed.
+_NEEDLESS_ATTRIBUTES = re.compile(
+    r"\[\[\s*(?:maybe_unused|nodiscard|fallthrough|likely|unlikely)\s*\]\]"
+)
 _EXPECTED = "CUDA without attributes, assembly, pragmas, host code and what cannot be watched"
 #: Words of CUDA that the grammar of C++ does not have; blank in the parsed copy.
 _QUALIFIERS = re.compile(
@@ -79,7 +89,7 @@ def expanded(code: str, constants: tuple[tuple[str, Any], ...]) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _expanded(code: str, constants: tuple[tuple[str, Any], ...]) -> str:
-    text = _without_macros(code, dict(constants))
+    text = _NEEDLESS_ATTRIBUTES.sub("", _without_macros(code, dict(constants)))
     of_device = without_host_code(text).split("\n")
     of_host = {
         number
@@ -101,9 +111,10 @@ def _without_macros(code: str, constants: Mapping[str, Any]) -> str:
     macros = {**target_macros(DEFAULT), **constants}
     with tempfile.TemporaryDirectory() as name:
         folder, result = Path(name), Path(name, "expanded")
-        for header in HEADERS:
+        for header in (*HEADERS, *_NEEDLESS_HEADERS):
             (folder / "include" / header).parent.mkdir(parents=True, exist_ok=True)
-            (folder / "include" / header).write_text(f"#pragma header {header}\n")
+            mark = f"#pragma header {header}\n" if header in HEADERS else ""
+            (folder / "include" / header).write_text(mark)
         (folder / FILE).write_text(code, "utf-8")
         options = ["-E", "-undef", "-nostdinc", "-x", "c++", f"-I{folder / 'include'}"]
         options += [f"-D{name}={value}" for name, value in macros.items()]

@@ -7,6 +7,7 @@ Accel-GCN. See `shares`.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -46,6 +47,7 @@ def compared(plan: Plan, graph: Graph) -> tuple[Metrics, Metrics, Metrics, Metri
     return (*metrics, shares(*metrics))
 
 
+@functools.lru_cache(maxsize=32)
 def bounds(graph: Graph) -> tuple[Metrics, Metrics]:
     """Return two anchors for a graph: metrics that earn nothing, and metrics that earn all."""
     row_split = measured(make_plan(graph, "graphblast", N_COLS))
