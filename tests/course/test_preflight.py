@@ -268,6 +268,18 @@ def test_name_kernel_and_format(assignment, check):
     assert "kernel is for R" in problem_of(check(notebook), "kernel").text
 
 
+def test_long_texts_are_cut(assignment, check):
+    """Brackets take quadratic time when a page is made of them."""
+    notebook = tiny.answered(assignment.released, why="![" * 20_000)
+    notebook.cells += [nbformat.v4.new_markdown_cell("[" * 19_000) for _ in range(15)]
+    checked = check(notebook)
+    texts = [cell.source for cell in checked.notebook.cells if cell.cell_type != "code"]
+    assert max(map(len, texts)) == 20_000
+    assert sum(map(len, texts)) == 200_000
+    assert set(kinds(checked)) == {"size"}
+    assert "40,000 letters; the rest is left out" in checked.problems[0].text
+
+
 def test_a_notebook_without_an_assignment_is_reported(assignment, check):
     other = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])
     checked = check(other, "holidays.ipynb")

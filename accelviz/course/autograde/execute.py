@@ -80,7 +80,7 @@ class PlainText(preprocessors.NbGraderPreprocessor):
                 name = urllib.parse.unquote(match[1])
                 return match[0] if name in known else f"(the picture {name} is missing)"
 
-            text = re.sub(r"!\[[^\]\n]*\]\(attachment:([^)\s]*)[^)\n]*\)", picture, text)
+            text = re.sub(r"!\[[^\]\n]{,999}\]\(attachment:([^)\s]*)[^)\n]*\)", picture, text)
             if len(re.findall(r"\\[(\[]|\$\$", text)) > _MAX_FORMULAS:
                 text = re.sub(r"\\(?=[(\[])|\$\$", "", text)
             cell.source = text

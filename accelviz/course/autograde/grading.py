@@ -21,7 +21,7 @@ from typing import Any
 import nbformat
 
 from accelviz.course.autograde.assignments import Assignment, choose, read_notebook
-from accelviz.course.autograde.border import require_border
+from accelviz.course.autograde.border import Limits, require_border
 from accelviz.course.autograde.cells import details, is_locked, question_of
 from accelviz.course.autograde.common import first_line, need
 from accelviz.course.autograde.files import companions, copy_files
@@ -164,6 +164,7 @@ def examine_folder(folder: Path, assignment: Assignment) -> Checked | str:
 
 
 def _examine_folder(folder: Path, assignment: Assignment) -> Checked | str:
+    Limits().apply()  # a file of 50 MB can be of a hundred million objects
     notebooks = sorted(
         path for path in folder.glob("*.ipynb") if path.is_file() and not path.is_symlink()
     )

@@ -27,6 +27,8 @@ _FRESH = "Open it in Jupyter and save it again; if that fails, start from a fres
 _MAX_BYTES = 50_000_000
 #: Most cells of a notebook and characters of a cell: comparing and parsing more takes too long.
 _MAX_CELLS, _MAX_CHARACTERS = 500, 100_000
+#: Most characters of a text cell, and of ten of them: brackets take a page quadratic time.
+_MAX_TEXT = 20_000
 
 
 class _UnreadableError(Exception):
@@ -106,11 +108,16 @@ def _examine(path: Path, known: list[Assignment]) -> Checked:
         text = f"The notebook's kernel is for {language}."
         ending = "Choose Kernel > Change Kernel > Python 3 and run all cells once more."
         problems.append(Problem("kernel", text, ending, mended=True))
+    left = 10 * _MAX_TEXT
     for k, cell in enumerate(notebook.cells):
-        if len(cell.source) > _MAX_CHARACTERS:
-            text = f"Cell {k + 1} has {len(cell.source):,} letters; it is taken for an empty one."
-            problems.append(Problem("size", text, f"At most {_MAX_CHARACTERS:,} are read."))
-            cell.source = "" if cell.cell_type != "code" else "raise ValueError('too long')"
+        is_code = cell.cell_type == "code"
+        most = _MAX_CHARACTERS if is_code else min(_MAX_TEXT, left)
+        if len(cell.source) > most:
+            text = f"Cell {k + 1} has {len(cell.source):,} letters; "
+            text += "it is taken for an empty one." if is_code else "the rest is left out."
+            problems.append(Problem("size", text, f"At most {most:,} are read."))
+            cell.source = "raise ValueError('too long')" if is_code else cell.source[:most]
+        left -= 0 if is_code else len(cell.source)
     problems += repair(original.cells, notebook)
     # of a student's metadata nothing is needed, and tools obey them: exporters, titles, widgets
     notebook.metadata = copy.deepcopy(original.metadata)
