@@ -104,16 +104,16 @@ __global__ void k(int *out, int n, Kind, int more = 1) { out[0] = sizeof(Kind) +
 
 
 TEXTURES = """extern "C" __global__ void k(float *Y, cudaTextureObject_t image) {
-    Y[threadIdx.x] = tex2D<float>(image, 0.5f, threadIdx.x);
+    Y[threadIdx.x] = tex2DLod<float>(image, 0.5f, threadIdx.x, 1);
 }
 __global__ void from_array(const float *X, float *Y) { Y[threadIdx.x] = X[threadIdx.x]; }
 """
 
 
-def test_a_texture_is_refused_where_it_is_read_and_other_kernels_run(monkeypatch):
+def test_a_mipmap_is_refused_where_it_is_read_and_other_kernels_run(monkeypatch):
     X, Y = np.ones(32, np.float32), np.zeros(32, np.float32)
     emulate(TEXTURES, 1, 32, X, Y, kernel="from_array")
     assert Y.sum() == 32
-    with pytest.raises(KernelError, match=r"kernel.cu:2: .*calls tex2D, .*no textures"):
+    with pytest.raises(KernelError, match=r"kernel.cu:2: .*calls tex2DLod, .*without mipmaps"):
         emulate(TEXTURES, 1, 32, Y, 0, kernel="k")
     assert compiles_for_a_gpu(TEXTURES, monkeypatch)

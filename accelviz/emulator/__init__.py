@@ -6,5 +6,6 @@
 
 from accelviz.emulator.build import unavailable_reason
 from accelviz.emulator.call import emulate, trace_kernel
+from accelviz.emulator.textures import Texture
 
-__all__ = ["emulate", "trace_kernel", "unavailable_reason"]
+__all__ = ["Texture", "emulate", "trace_kernel", "unavailable_reason"]

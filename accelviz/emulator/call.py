@@ -20,6 +20,7 @@ from accelviz.emulator.library import Launch, Library, compiled
 from accelviz.emulator.memory import Memory
 from accelviz.emulator.source import default_arguments, kernels_in, restrict_parameters, symbols_in
 from accelviz.emulator.target import DEFAULT, check_target
+from accelviz.emulator.textures import PackedTexture, Texture
 from accelviz.emulator.tracing import table
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer, short
 
@@ -74,11 +75,12 @@ def emulate(
         CUDA text, or the path of a `.cu` file.
     grid, block : int or tuple of up to three int
         Number of blocks, and number of threads of a block, in x, y and z.
-    *arguments : array, number or None
+    *arguments : array, Texture, number or None
         Arguments in the order of the kernel's parameters; later ones may be passed by name. Pass
-        vectors as tuples, structures as NumPy's structured scalars, and bytes for an array of
-        bytes. Numbers are converted to the parameter's type if it can represent them. None is a
-        null pointer. Arrays behind pointers to non-`const` are written in place, as on a GPU.
+        vectors as tuples, structures as NumPy's structured scalars, textures and surfaces as
+        `accelviz.emulator.Texture`, and bytes for an array of bytes. Numbers are converted to the
+        parameter's type if it can represent them. None is a null pointer. Arrays behind pointers to
+        non-`const` are written in place, as on a GPU.
     kernel : str, optional
         Name of the `__global__` function, required if there are several: `"k<32>"` for a template
         instance, `"ns::k"` in a namespace.
@@ -138,6 +140,10 @@ def emulate(
     if not isinstance(timeout, int | float) or not timeout > 0:
         raise ArgumentError("timeout", f"got {short(timeout)}", "seconds, more than 0")
     launch = checked_launch(grid, block, shared_bytes, cluster)
+    if device != "emulator" and any(
+        isinstance(one, Texture) for one in (*arguments, *named.values())
+    ):
+        raise ArgumentError("device", "a GPU takes textures of CuPy", "device='emulator'")
     if cluster is not None and device != "emulator":
         expected = "__cluster_dims__ in the kernel"
         raise ArgumentError("cluster", f"device={device!r} does not take it", expected)
@@ -285,14 +291,20 @@ class KernelCall:
     def results(self, notes: tuple[KernelError, ...] = ()) -> Outputs:
         """Return the outputs, and the arrays of `__device__` variables, by name."""
         variables = self.library.device_variables(self.symbols) if self.library else {}
-        outputs = {name: self.arguments[name] for name in self.outputs()}
+        values = {name: self.arguments[name] for name in self.outputs()}
+        outputs = {
+            name: value.unpacked() if isinstance(value, PackedTexture) else value
+            for name, value in values.items()
+        }
         return Outputs(outputs | variables, notes)
 
     def outputs(self) -> list[str]:
         """Return the names of arrays that the kernel may write; all arrays if not compiled."""
         parameters = self.library.parameters if self.library else ()
         read_only = {one.name for one in parameters if one.const or not one.pointer}
-        return [name for name in self._arrays() if name not in read_only]
+        arrays = self._arrays().items()
+        is_texture = {name for name, value in arrays if isinstance(value, PackedTexture)}
+        return [name for name, _ in arrays if name not in read_only or name in is_texture]
 
     def memory(self, unwritten: Collection[str] = ()) -> Memory:
         """Copy the arguments to emulator memory."""
@@ -468,6 +480,8 @@ def _by_name(
 
 def _on_host(name: str, value: Any) -> Any:
     """Convert an argument to NumPy without a copy; raise ArgumentError if it is on a GPU."""
+    if isinstance(value, Texture):
+        return value.packed(name)
     try:
         on_gpu = hasattr(value, "__cuda_array_interface__")
     except RuntimeError:  # PyTorch, for a tensor on the GPU that requires gradients
@@ -485,6 +499,11 @@ def _on_host(name: str, value: Any) -> Any:
 
 def _check(parameter: signature.Parameter, value: Any) -> None:
     """Raise ArgumentError if an argument does not match the parameter."""
+    if isinstance(value, PackedTexture):
+        if parameter.pointer or parameter.kind != "u" or parameter.size != 8:
+            expected = "a parameter of type cudaTextureObject_t or cudaSurfaceObject_t"
+            raise ArgumentError(parameter.name, f"a texture for `{parameter}`", expected)
+        return
     if not isinstance(value, np.ndarray) or parameter.is_composite:
         parameter.number(value)
         return

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from accelviz.emulator.call import KernelCall, checked_launch, excluded_code, read_kernel
 from accelviz.emulator.target import DEFAULT
+from accelviz.emulator.textures import ADDRESSES, Texture
 from accelviz.errors import ArgumentError, KernelError, check_fits
 from accelviz.files import written_whole
 
@@ -39,12 +40,17 @@ _OPTIONS = (
     (r"the argument is None", "the argument is null"),
     (r"^(kernel|arch|grid|block|cluster|include)$", r"--\1"),
 )
+_TEXTURE = re.compile(
+    rf"texture(?P<flags>(?:,(?:2|4|linear|normalized|as_float|{'|'.join(ADDRESSES)}))*):(?P<array>.+)"
+)
 _EPILOG = f"""\
 arguments of the kernel, in its order or as NAME=VALUE:
   100, 0.5, true, null        a number, a bool, a null pointer
   1,2,3                       a vector, such as an int3
   X.npy                       an array in a file of NumPy
   FILL:DTYPE:SHAPE            an array: random:float32:128x64
+  texture,FLAGS:ARRAY         a texture or surface; FLAGS: linear, normalized, as_float, border,
+                              wrap, mirror, and the number of channels, 2 or 4
   random:DTYPE:SHAPE:LIMIT    random numbers from 0 to below LIMIT, such as indices
 
   FILL   {", ".join(_FILLS)}; random is normal, or 0 to 99 for integers;
@@ -347,6 +353,17 @@ def _name_and_value(text: str) -> tuple[str, str]:
 
 def _value(name: str, text: str, rng: np.random.Generator) -> tuple[Any, bool]:
     """Return (the argument that a text describes, whether it is an unwritten output)."""
+    if text.startswith("texture") and (match := _TEXTURE.fullmatch(text)):
+        flags = {*match["flags"].split(",")}
+        texture = Texture(
+            _value(name, match["array"], rng)[0],
+            channels=max([1, *(int(flag) for flag in flags if flag.isdigit())]),
+            address=max(flags.intersection(ADDRESSES), default="clamp"),
+            linear="linear" in flags,
+            normalized="normalized" in flags,
+            as_float="as_float" in flags,
+        )
+        return texture, False
     if text.endswith(".npy"):
         return _load(name, Path(text)), False
     if ":" in text:

@@ -340,7 +340,8 @@ class Library:
         for parameter, name in zip(self.parameters, names, strict=True):
             array = memory.array(name)
             if array is not None:
-                parameter.check_array(array.data)
+                if parameter.pointer:  # else it is a texture
+                    parameter.check_array(array.data)
                 values.append(np.uint64(array.address).tobytes())
             else:
                 if name not in memory.numbers:

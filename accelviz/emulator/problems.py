@@ -118,8 +118,17 @@ _PROBLEMS = {
         "write __device__ in front of {words}",
     ),
     "texture": (
-        "{who} calls {words}, and the emulator has no textures and surfaces",
-        "read the array through a pointer",
+        "{who} calls {words}, and the emulator has textures without mipmaps and cube maps",
+        "tex1D, tex2D or tex3D of a texture of one level, or an array behind a pointer",
+    ),
+    "no texture": (
+        "{who} uses a texture or surface that is none",
+        "pass accelviz.emulator.Texture(array) for the parameter; objects in structures, in arrays "
+        "and in __constant__ memory do not run",
+    ),
+    "surface out of bounds": (
+        "out of bounds: {who} reads or writes outside of a surface",
+        "compare the coordinates with its size; x counts bytes: x * sizeof(element)",
     ),
     "unfilled": (
         "{access}, a __constant__ variable to which nobody has given a value",

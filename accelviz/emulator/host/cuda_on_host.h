@@ -290,6 +290,8 @@ inline void __threadfence_block() { emulator::fence(emulator::BLOCK); }
 
 #include "services.h"
 
+#include "textures.h"
+
 EMULATOR_BARRIER inline void *emulator_memcpy(void *to, const void *from, std::size_t bytes) {
     return emulator::copy_memory(to, from, bytes, EMULATOR_HERE);
 }

@@ -56,6 +56,20 @@ void in_host_function(const char *name, void *code) {
     fail("host function", address_of(code));
 }
 
+const TextureHead &texture_head(std::uint64_t object, void *code) {
+    static std::uint64_t latest = 0, head = 0;
+    if (object == latest && head) return *reinterpret_cast<const TextureHead *>(head);
+    const int number = memory->find(object);
+    const EmulatorArray *array = number < 0 ? nullptr : &memory->array(number);
+    const bool fits = array && array->address == object && array->bytes >= sizeof(TextureHead);
+    const std::uint64_t at = fits ? object + array->bytes - sizeof(TextureHead) : 0;
+    if (!fits || reinterpret_cast<const TextureHead *>(at)->magic != texture_magic)
+        stop("no texture", code);
+    latest = object;
+    head = at;
+    return *reinterpret_cast<const TextureHead *>(at);
+}
+
 // Dynamic shared memory has the numbers from 0 on, variables those from `variables_begin` on.
 constexpr std::uint64_t variables_begin = 1 << 28;
 

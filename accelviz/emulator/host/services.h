@@ -46,26 +46,6 @@ inline void __brkpt() {}
 typedef unsigned long long cudaGraphConditionalHandle;
 inline void cudaGraphSetConditional(cudaGraphConditionalHandle, unsigned) {}
 
-// Textures and surfaces: types, so that the other kernels of a file run, and functions that are errors
-// where a thread calls them.
-typedef unsigned long long cudaTextureObject_t, cudaSurfaceObject_t, CUtexObject, CUsurfObject;
-enum cudaSurfaceBoundaryMode { cudaBoundaryModeZero, cudaBoundaryModeClamp, cudaBoundaryModeTrap };
-#define EMULATOR_TEXTURE(NAME)                          \
-    template <typename T = float, typename... A>        \
-    EMULATOR_BARRIER T NAME(const A &...) {             \
-        emulator::stop("texture: " #NAME, EMULATOR_HERE); \
-        return T();                                     \
-    }
-EMULATOR_TEXTURE(tex1Dfetch) EMULATOR_TEXTURE(tex1D) EMULATOR_TEXTURE(tex2D) EMULATOR_TEXTURE(tex3D)
-EMULATOR_TEXTURE(tex1DLod) EMULATOR_TEXTURE(tex2DLod) EMULATOR_TEXTURE(tex3DLod)
-EMULATOR_TEXTURE(tex1DGrad) EMULATOR_TEXTURE(tex2DGrad) EMULATOR_TEXTURE(tex3DGrad)
-EMULATOR_TEXTURE(tex1DLayered) EMULATOR_TEXTURE(tex2DLayered) EMULATOR_TEXTURE(tex2Dgather)
-EMULATOR_TEXTURE(texCubemap) EMULATOR_TEXTURE(texCubemapLod) EMULATOR_TEXTURE(texCubemapLayered)
-EMULATOR_TEXTURE(surf1Dread) EMULATOR_TEXTURE(surf2Dread) EMULATOR_TEXTURE(surf3Dread)
-EMULATOR_TEXTURE(surf1Dwrite) EMULATOR_TEXTURE(surf2Dwrite) EMULATOR_TEXTURE(surf3Dwrite)
-EMULATOR_TEXTURE(surf2DLayeredread) EMULATOR_TEXTURE(surf2DLayeredwrite)
-EMULATOR_TEXTURE(surfCubemapread) EMULATOR_TEXTURE(surfCubemapwrite)
-
 // g++ has no __builtin_assume.
 #ifndef __clang__
 #define __builtin_assume(...) static_cast<void>(0)

@@ -1,0 +1,141 @@
+"""Textures and surfaces in the emulator."""
+
+import numpy as np
+import pytest
+
+from accelviz import emulate
+from accelviz.emulator import Texture
+from accelviz.errors import ArgumentError, KernelError
+from tests.compilers import needs_compiler
+from tests.vocabulary import compiles_for_a_gpu
+
+pytestmark = needs_compiler
+
+SAMPLED = """extern "C" __global__ void k(cudaTextureObject_t t, const float2 *at, float *Y,
+                             int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) Y[i] = tex2D<float>(t, at[i].x, at[i].y);
+}
+"""
+SURFACE = """extern "C" __global__ void k(cudaSurfaceObject_t s, int width, int mistake) {
+    const int x = threadIdx.x, y = blockIdx.x, to = x + mistake;
+    if (x >= width) return;
+    const float2 v = surf2Dread<float2>(s, x * sizeof(float2), y);
+    surf2Dwrite(make_float2(v.y, v.x), s, to * sizeof(float2), y);
+}
+"""
+OTHERS = """extern "C" __global__ void k(cudaTextureObject_t line, cudaTextureObject_t cube,
+                  cudaTextureObject_t layers, cudaTextureObject_t bytes, float *Y, uchar4 *Z) {
+    const int t = threadIdx.x;
+    Y[t] = tex1Dfetch<float>(line, t - 1) + 10 * tex1D<float>(line, t + 0.5f);
+    Y[32 + t] = tex3D<float>(cube, t % 4 + 0.5f, t / 4 % 4 + 0.5f, t / 16 + 0.5f);
+    Y[64 + t] = tex2DLayered<float>(layers, t % 4 + 0.5f, t / 16 + 0.5f, t / 4 % 4);
+    tex2D(Z + t, bytes, (t % 4 + 1.5f) / 4, (t / 4 + 0.5f) / 8);
+}
+"""
+
+
+def index(i, size, address):
+    """Return the element that an index means, and whether it counts."""
+    if address == "border":
+        return np.clip(i, 0, size - 1), (i >= 0) & (i < size)
+    if address == "clamp":
+        return np.clip(i, 0, size - 1), True
+    i = i % (size if address == "wrap" else 2 * size)
+    return np.where(i < size, i, 2 * size - 1 - i), True
+
+
+def sampled(array, at, address, linear, normalized):
+    """Return the texture's values at coordinates, in float64."""
+    height, width = array.shape
+    x, y = (np.float64(at) * ((width, height) if normalized else (1, 1))).T
+    x, y = (x - 0.5, y - 0.5) if linear else (x, y)
+    left, top = np.floor(x).astype(int), np.floor(y).astype(int)
+    total = np.zeros(len(at))
+    for dx, dy in np.ndindex(2, 2) if linear else ((0, 0),):
+        weight = np.ones(len(at))
+        if linear:
+            weight = np.abs(1 - dx - (x - left)) * np.abs(1 - dy - (y - top))
+        i, in_row = index(left + dx, width, address)
+        j, in_column = index(top + dy, height, address)
+        total += weight * array[j, i] * in_row * in_column
+    return total
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("address", ["clamp", "border", "wrap", "mirror"])
+def test_coordinates_outside_are_addressed_as_the_texture_says(address, linear):
+    rng = np.random.default_rng(0)
+    array = rng.random((5, 7), np.float32)
+    normalized = address in ("wrap", "mirror")
+    at = rng.integers(-64, 192, (300, 2)) / 64 * (1 if normalized else 5)  # exact in 8 bits
+    at, Y = np.float32(at), np.zeros(300, np.float32)
+    texture = Texture(array, address=address, linear=linear, normalized=normalized)
+    emulate(SAMPLED, 10, 32, texture, at, Y, 300, unwritten=("Y",))
+    expected = sampled(array, at, address, linear, normalized)
+    np.testing.assert_allclose(Y, expected, atol=0.02 if normalized and linear else 1e-6)
+
+
+def test_surfaces_are_read_and_written():
+    array = np.random.default_rng(0).random((3, 20, 2), np.float32)
+    before = array.copy()
+    outputs = emulate(SURFACE, 3, 32, Texture(array, channels=2), 20, 0)
+    assert outputs["s"] is array
+    np.testing.assert_array_equal(array, before[..., ::-1])
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_mistakes_with_surfaces_are_named(seed):
+    texture = Texture(np.zeros((3, 20, 2), np.float32), channels=2)
+    with pytest.raises(KernelError, match=r"kernel.cu:[45]: a race: .* s\["):
+        emulate(SURFACE, 3, 32, texture, 20, 1, seed=seed)
+    with pytest.raises(KernelError, match=r"kernel.cu:5: out of bounds: .*outside of a surface"):
+        emulate(SURFACE, 3, 32, texture, 20, 20, seed=seed)
+    with pytest.raises(KernelError, match=r"kernel.cu:4: .*a texture or surface that is none"):
+        emulate(SURFACE, 3, 32, 0, 20, 0, seed=seed)
+
+
+def test_textures_of_one_and_three_axes_layers_and_bytes():
+    rng = np.random.default_rng(0)
+    line, cube = rng.random(32, np.float32), rng.random((2, 4, 4), np.float32)
+    layers, pixels = rng.random((4, 2, 4), np.float32), rng.integers(0, 255, (8, 4, 4), np.uint8)
+    Y, Z = np.zeros((3, 32), np.float32), np.zeros((32, 4), np.uint8)
+    colors = Texture(pixels, channels=4, address="wrap", normalized=True)
+    emulate(OTHERS, 1, 32, Texture(line), Texture(cube), Texture(layers), colors, Y, Z)
+    np.testing.assert_allclose(Y[0], np.append(0, line[:-1]) + 10 * line, rtol=1e-6)
+    np.testing.assert_array_equal(Y[1], cube.ravel())
+    np.testing.assert_array_equal(Y[2].reshape(2, 4, 4), layers.swapaxes(0, 1))
+    np.testing.assert_array_equal(Z.reshape(8, 4, 4), np.roll(pixels, -1, axis=1))
+    scaled = Texture(np.uint8([[0, 51, 255]]), as_float=True)
+    at, shares = np.float32([[0, 0], [1, 0], [2, 0]]), np.zeros(3, np.float32)
+    emulate(SAMPLED, 1, 32, scaled, at, shares, 3)
+    np.testing.assert_allclose(shares, [0, 0.2, 1])
+
+
+@pytest.mark.parametrize(
+    "texture",
+    [
+        Texture(np.zeros((4, 4))),
+        Texture(np.zeros((4, 4), np.float32), channels=3),
+        Texture(np.zeros((4, 4), np.float32), channels=2),
+        Texture(np.zeros((4, 4), np.float32), address="around"),
+        Texture(np.zeros((4, 4), np.int32), linear=True),
+        Texture(np.zeros((0, 4), np.float32)),
+    ],
+)
+def test_textures_that_no_gpu_has_are_refused(texture):
+    with pytest.raises(ArgumentError, match=r"^t: "):
+        emulate(SAMPLED, 1, 32, texture, np.zeros((1, 2), np.float32), np.zeros(1, np.float32), 1)
+
+
+def test_a_texture_is_no_pointer():
+    texture = Texture(np.zeros((4, 4), np.float32))
+    with pytest.raises(ArgumentError, match="Y: a texture for .*cudaTextureObject_t"):
+        emulate(SAMPLED, 1, 32, texture, np.zeros((1, 2), np.float32), texture, 1)
+    with pytest.raises(ArgumentError, match="device='emulator'"):
+        emulate(SURFACE, 1, 32, texture, 4, 0, device="cuda")
+
+
+@pytest.mark.parametrize("code", [SAMPLED, SURFACE, OTHERS])
+def test_kernels_with_textures_compile_for_a_gpu(code, monkeypatch):
+    assert compiles_for_a_gpu(code, monkeypatch)
