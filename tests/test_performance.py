@@ -159,7 +159,7 @@ def test_others_are_held_against_ours_case_by_case():
 def test_sections_without_results_are_left_out(renew_page, capsys):
     text = renew_page({"ours": ours()})
     said = capsys.readouterr().out
-    for name in ("ladder", "rule", "tuning", "sixteen-bits", "preprocessing"):
+    for name in ("ladder", "tuning", "sixteen-bits", "preprocessing"):
         assert f"<!-- {name} -->\n\n<!-- end of {name} -->" in text
         assert f"{name} is left out" in said
     assert "## Sixteen bits" not in text
@@ -244,29 +244,6 @@ def test_each_rung_is_divided_by_the_one_before():
     for name, share in zip([*rungs][1:-1], 90 / 1024 * 2.0 ** np.arange(1, 10), strict=True):
         assert line(text, f"{name} |") == [name, "2.00", f"{share:.2f}"]
     assert line(text, "cuSPARSE")[1] == ""
-
-
-def test_settings_are_held_against_the_rule():
-    rule = {"column_tile": 16, "lanes": 4, "block_threads": 128, "group_nzs": 32, "short_nzs": 8}
-    rule |= {"block_order": "place", "at_once": 4, "blocks_per_sm": 10}
-    tried = [
-        (rule, 100.0),
-        (rule, 98.0),
-        ({**rule, "column_tile": 64}, 102.0),  # the same tile at 16 columns
-        ({**rule, "group_nzs": 8}, 200.0),
-        ({**rule, "lanes": 2, "at_once": 3}, 80.0),  # at_once follows from lanes
-    ]
-    rows = [
-        row("tiny", "lane_groups", " ".join(f"{k}={v}" for k, v in setting.items()), 16, us)
-        for setting, us in tried
-    ]
-    text = "\n\n".join(performance.rule({"lanes-h200": pd.DataFrame(rows)}))
-    assert line(text, "`group_nzs`")[1:] == ["8: 2.00", "2.00 to 2.00"]
-    assert line(text, "`lanes`")[1:] == ["2: 0.80", "0.80 to 0.80"]
-    assert "`column_tile`" not in text.split("\n\n")[1]
-    assert "at_once" not in text.split("\n\n")[1]
-    assert "save 20.0 % in the mean, at most 20.0 % (tiny at d = 16, `lanes` 2)" in text
-    assert "took 0.98 to 1.02 of its first time" in text
 
 
 def test_the_readme_s_result_is_the_page_s():

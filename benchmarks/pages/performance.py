@@ -34,12 +34,6 @@ from benchmarks.pages.targets import (
     speedups_over,
 )
 
-#: Settings in order of precedence: the first that differs from the rule's was the varied one.
-VARIED = (
-    *("column_tile", "lanes", "block_threads", "group_nzs", "short_nzs"),
-    *("block_order", "at_once", "blocks_per_sm"),
-)
-
 
 def ours(results: Results) -> pd.DataFrame:
     """Return warm times with float32 features, of `lane_groups` and the strategies beside it."""
@@ -117,50 +111,6 @@ def ladder(results: Results) -> Parts:
         f"Means over {graphs}. [Lesson 10](../notebooks/10-the-ladder.ipynb) climbs it.",
         markdown(head, lines),
     ]
-
-
-def rule(results: Results) -> Parts:
-    """Return the times with settings that differ from the rule's in one parameter."""
-    rows = results["lanes-h200"]
-    rows = rows[(rows["strategy"] == OURS) & rows["median_us"].notna()]
-    ratios = _against_the_rule(rows)
-    again, other = (ratios[ratios["setting"].isna() == same] for same in (True, False))
-    best = other.loc[other.groupby(["run", "graph", "columns"])["ratio"].idxmin()]
-    low = best.loc[best["ratio"].idxmin()]
-    gain = best["ratio"].clip(upper=1)
-    lines = []
-    for setting in (name for name in VARIED if name in set(other["setting"])):
-        part = other[other["setting"] == setting]
-        means = part.groupby("value")["ratio"].agg(geometric_mean)
-        values = sorted(means.index, key=lambda text: (len(text), text))
-        of_values = ", ".join(f"{value}: {means[value]:.2f}" for value in values)
-        extremes = f"{part['ratio'].min():.2f} to {part['ratio'].max():.2f}"
-        lines.append([f"`{setting}`", of_values, extremes])
-    graphs, counts = graph_names(rows["graph"]), join_counts(sorted(rows["columns"].unique()))
-    saved = [f"{100 - 100 * ratio:.1f} %" for ratio in (geometric_mean(gain), gain.min())]
-    best_case = f"{case_name(low['graph'], low['columns'])}, `{low['setting']}` {low['value']}"
-    return [
-        f"Each setting was varied alone, on {graphs} at d = {counts}. The table has its time over "
-        f"that of the rule's setting (means; above 1 is slower). The best of each case would "
-        f"save {saved[0]} in the mean, at most {saved[1]} ({best_case}). The rule's setting, "
-        f"measured again, took {again['ratio'].min():.2f} to {again['ratio'].max():.2f} of its "
-        "first time.",
-        markdown(["setting", "value: time over the rule's", "lowest to highest"], lines, "---"),
-    ]
-
-
-def _against_the_rule(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return each time over that of its case's first row, which has the rule's setting."""
-    ratios = []
-    for cell, part in rows.groupby(["run", "graph", "columns"], sort=False):
-        settings = [dict(word.split("=") for word in text.split()) for text in part["parameters"]]
-        for setting in settings:  # a tile wider than the features is one tile
-            setting["column_tile"] = str(min(int(setting["column_tile"]), cell[2]))
-        for setting, median in list(zip(settings, part["median_us"], strict=True))[1:]:
-            varied = next((key for key in VARIED if setting[key] != settings[0][key]), None)
-            value = None if varied is None else setting[varied]
-            ratios.append((*cell, varied, value, median / part["median_us"].iloc[0]))
-    return pd.DataFrame(ratios, columns=["run", "graph", "columns", "setting", "value", "ratio"])
 
 
 def tuning(results: Results) -> str:
@@ -336,7 +286,6 @@ PAGES = [
                 roofline_picture(ours(results)),
             ],
             "ladder": ladder,
-            "rule": rule,
             "tuning": tuning,
             "locality": locality,
             "sixteen-bits": sixteen_bits,
