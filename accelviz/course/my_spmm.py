@@ -1,0 +1,363 @@
+"""The learner's own SpMM kernel: a file that grows by one rung in each lesson."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from accelviz.analysis.traffic import requests
+from accelviz.course.lesson import verdict
+from accelviz.datasets import load_graph
+from accelviz.devices import find_device, trace
+from accelviz.errors import ArgumentError
+from accelviz.graph import Graph
+from accelviz.measure import features, records
+from accelviz.ordering import degree_sort
+from accelviz.plans import Buffers, Call, KernelSpec, LaunchConfig, Layout, Plan
+from accelviz.plans import Provenance, Strategy, Widths
+from accelviz.strategies import SPMM
+
+#: Names of the rungs, the first of lesson 1.
+RUNGS = (
+    *("a thread a row", "a warp a row", "sorted rows", "blocks by records"),
+    *("nonzeros by shuffles", "vector loads", "long rows cut", "several rows a warp"),
+)
+#: The learner's kernel, in the current folder.
+FILE = Path("my_spmm.cu")
+#: Graph and columns of all scores.
+GRAPH, COLUMNS = "cora", 64
+_WARPS, _CUT_NZS = 4, 16
+#: Blocks that are traced together.
+_BLOCKS = 64
+#: How many times the counts of the right version a rung may have.
+_SLACK = 1.15
+
+
+class Score(NamedTuple):
+    """Counts of all hardware warps of a launch, in the emulator.
+
+    Attributes
+    ----------
+    requests : int
+        Memory instructions of warps, global memory.
+    sectors : int
+        32-byte sectors that they move.
+    idle_share : float
+        Share of the warps' time that is idle while their block lasts, in requests.
+    longest : int
+        Requests of the busiest warp.
+    """
+
+    requests: int
+    sectors: int
+    idle_share: float
+    longest: int
+
+
+#: Scores of the right version of each rung.
+RIGHT = (
+    Score(336_000, 1_839_872, 0.472, 32_448),
+    Score(79_584, 159_168, 0.414, 1_014),
+    Score(82_292, 161_876, 0.024, 1_015),
+    Score(74_256, 153_840, 0.181, 1_012),
+    Score(42_932, 127_032, 0.127, 364),
+    Score(24_218, 119_324, 0.115, 183),
+    Score(24_488, 120_756, 0.056, 37),
+    Score(12_621, 114_162, 0.144, 53),
+)
+#: Scores of strategies with recorded times.
+RECORDED = {
+    "row_thread": Score(325_290, 1_749_215, 0.629, 32_322),
+    "graphblast": Score(48_260, 131_728, 0.282, 183),
+    "ge_spmm": Score(37_394, 118_920, 0.474, 352),
+    "gnnadvisor": Score(42_572, 135_474, 0.382, 101),
+    "merge_path": Score(28_633, 112_048, 0.01, 139),
+    "accel_gcn": Score(77_192, 156_776, 0.142, 107),
+    "lane_groups": Score(8_970, 110_032, 0.144, 24),
+}
+
+
+@dataclass(frozen=True)
+class MySpmm(Strategy):
+    """The learner's kernel as a strategy: `accelviz.benchmark`, `trace` and `spmm` take it.
+
+    Parameters
+    ----------
+    code : str
+        CUDA source of a kernel `my_spmm`. Its parameters are named after the operands `values`,
+        `X`, `Y` and the arrays of its rung.
+    rung : int
+        Decides what the kernel is given: from 3 on sorted rows and `output_rows`, from 4 on
+        `records`, from 7 on records of cut rows, from 8 on `lanes`.
+    """
+
+    code: str
+    rung: int
+    operation = SPMM
+    name = "my_spmm"
+
+    def build(self, graph: Graph, widths: Widths, settings: Any) -> Plan:
+        """Give the kernel the arrays of its rung."""
+        pattern, permutation, order = graph.pattern, None, None
+        if self.rung >= 3:
+            permutation = degree_sort(graph)
+            pattern, order = permutation.apply_to_pattern(graph.pattern)
+        lanes = 32
+        if self.rung >= 8:
+            lanes = min(32, 1 << max(0, -(-widths["n_cols"] // 4) - 1).bit_length())
+        arrays: dict[str, Any] = {
+            "columns": pattern.column_indices,
+            "n_rows": np.int32(graph.n_rows),
+            "n_cols": np.int32(widths["n_cols"]),
+        }
+        metadata = None
+        if self.rung < 4:
+            arrays["row_pointers"] = pattern.row_pointers
+            rows_per_block = _WARPS * 32 if self.rung == 1 else _WARPS
+            blocks = -(-graph.n_rows // rows_per_block)
+        else:
+            groups, cut = _WARPS * 32 // lanes, _CUT_NZS if self.rung >= 7 else 0
+            metadata = np.array([*_records(pattern.degrees, groups, cut)], np.int32).reshape(-1, 4)
+            arrays["records"], blocks = metadata, len(metadata)
+        if permutation is not None:
+            arrays["output_rows"] = permutation.order
+        if self.rung >= 8:
+            arrays["lanes"] = np.int32(lanes)
+        names = _parameters(self.code)
+        known = {*arrays, *SPMM.operands}
+        if unknown := [name for name in names if name not in known]:
+            problem = f"a parameter is called {', '.join(unknown)}"
+            raise ArgumentError("my_spmm", problem, f"names among {', '.join(sorted(known))}")
+        kernel = KernelSpec("my_spmm.cu", "my_spmm", {}, names, code=self.code)
+        return Plan(
+            Layout(graph.pattern, None, pattern, permutation, order, metadata),
+            (Call(LaunchConfig((blocks, 1, 1), _WARPS), kernel),),
+            Buffers(
+                {name: array for name, array in arrays.items() if name in names},
+                zero_outputs=("Y",) if self.rung >= 7 else (),
+            ),
+            Provenance(self, graph.values, widths, settings),
+        )
+
+
+def _records(degrees: Any, rows: int, cut: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield (nonzeros, place, first nonzero, rows) of each block; 0 rows are a part of one."""
+    first = place = 0
+    while place < len(degrees):
+        degree = int(degrees[place])
+        if cut and degree > rows * cut // 2:
+            for begin in range(0, degree, rows * cut):
+                yield min(rows * cut, degree - begin), place, first + begin, 0
+            count = 1
+        else:
+            count = 1
+            while count < rows and place + count < len(degrees):
+                if degrees[place + count] != degree:
+                    break
+                count += 1
+            yield degree, place, first, count
+        place, first = place + count, first + count * degree
+
+
+def _parameters(code: str) -> tuple[str, ...]:
+    """Return the names of the parameters of `my_spmm`."""
+    bare = re.sub(r"//.*|/\*.*?\*/", "", code)
+    match = re.search(r"\bmy_spmm\s*\(([^)]*)\)", bare)
+    if match is None:
+        raise ArgumentError("my_spmm", "there is no such kernel", "a kernel my_spmm(...)")
+    return tuple(re.findall(r"(\w+)\s*(?:,|$)", match[1].strip()))
+
+
+def right(rung: int) -> str:
+    """Return the right version of a rung."""
+    return (Path(__file__).with_name("rungs") / f"{rung}.cu").read_text("utf-8")
+
+
+def score(plan: Plan, *dense: Any) -> Score:
+    """Count requests, sectors and idle warps of a plan's main launch in the emulator."""
+    total, parts = int(np.prod(plan.launch.grid)), []
+    for first in range(0, total, _BLOCKS):
+        table = requests(trace(plan, *dense, block=range(first, min(first + _BLOCKS, total))))
+        parts.append(table.loc[table["space"] == "global", ["block", "warp", "sectors"]])
+    table = pd.concat(parts)
+    busy = table.groupby(["block", "warp"]).size()
+    lasting = int(busy.groupby("block").max().sum()) * plan.launch.warps_per_block
+    sectors, idle = int(table["sectors"].sum()), round(1 - len(table) / lasting, 3)
+    return Score(len(table), sectors, idle, int(busy.max()))
+
+
+@functools.cache
+def _cases(vectors: bool) -> tuple[tuple[Graph, Any], ...]:
+    """Return matrices of unequal sizes, with empty, short and long rows, and features."""
+    random = np.random.default_rng(41)
+    mixed = np.array([0, 3, 1, 40, 2, 0, 7, 5, 33])
+    many = np.append(random.integers(0, 7, 148), [90, 70])
+    cases = []
+    for degrees, columns, width in ((mixed, 60, 32), (many, 90, 20 if vectors else 5)):
+        random.shuffle(degrees)
+        chosen = [np.sort(random.permutation(columns)[:degree]) for degree in degrees]
+        pointers = np.concatenate([[0], np.cumsum(degrees)])
+        values = random.standard_normal(pointers[-1])
+        matrix = (values, np.concatenate(chosen), pointers)
+        graph = load_graph(sparse.csr_array(matrix, shape=(len(degrees), columns)))
+        cases.append((graph, features(columns, width, seed=width)))
+    wide = (cases[0][0], features(60, 160, seed=9))
+    return (*cases, wide)
+
+
+def climb(rung: int, code: str) -> pd.DataFrame | None:
+    """Check a rung, score it on Cora, and keep it in `my_spmm.cu` if it is right.
+
+    Parameters
+    ----------
+    rung : int
+        1 to 8.
+    code : str
+        CUDA source of the kernel `my_spmm`.
+
+    Returns
+    -------
+    DataFrame or None
+        The score beside those of the rungs before, None if the kernel is not right.
+    """
+    if "..." in re.sub(r"//.*", "", code):
+        print("Not written yet: the kernel has dots (...) where your lines belong.")
+        return None
+    if reason := find_device("emulator").unavailable_reason():
+        print(f"Not checked: {reason}")
+        return None
+    strategy = MySpmm(code, rung)
+    for graph, X in _cases(rung >= 6):
+        try:
+            result = verdict(strategy.plan(graph, X.shape[1]), graph, X)
+        except ArgumentError as error:
+            result = str(error)
+        if result != "right":
+            size = f"{graph.n_rows} rows and {X.shape[1]} columns of X"
+            print(f"Not yet: with {size}: {result}")
+            return None
+    cora = load_graph(GRAPH)
+    plan = strategy.plan(cora, COLUMNS)
+    own, best = score(plan, features(cora.shape[1], COLUMNS)), RIGHT[rung - 1]
+    for name in ("requests", "sectors"):
+        count, needed = getattr(own, name), getattr(best, name)
+        if count > _SLACK * needed:
+            print(
+                f"Not yet: the result is right, but the kernel makes {count:,} {name} on Cora, "
+                f'and "{RUNGS[rung - 1]}" needs {needed:,}.'
+            )
+            return None
+    scores = {number: before for number, before in _climbed().items() if number < rung}
+    scores[rung] = own
+    _write(scores, code)
+    print(
+        f"Right, with {len(_cases(rung >= 6))} matrices. {FILE} has rung {rung} now. "
+        f"The model's time is off by a factor of {model()[2]:.1f} at most, of recorded kernels."
+    )
+    return table(scores)
+
+
+def start(rung: int) -> None:
+    """Say whether `my_spmm.cu` has the rung before, and how to get a right version if not."""
+    if rung - 1 in _climbed():
+        print(f"{FILE} has your rung {rung - 1}, {RUNGS[rung - 2]}.")
+    elif rung > 1:
+        print(f"No rung {rung - 1} in {FILE}. my_spmm.take({rung - 1}) writes a right version.")
+
+
+def take(rung: int) -> None:
+    """Write the right version of a rung to `my_spmm.cu`."""
+    _write(dict(enumerate(RIGHT[:rung], 1)), right(rung))
+    print(f"{FILE} has a right version of rung {rung}, {RUNGS[rung - 1]}.")
+
+
+def table(scores: dict[int, Score] | None = None) -> pd.DataFrame:
+    """Return the scores of the climbed rungs, with the time that the model says."""
+    scores = _climbed() if scores is None else scores
+    return _frame({f"{rung} {RUNGS[rung - 1]}": score for rung, score in scores.items()})
+
+
+def _frame(scores: Mapping[str, Score]) -> pd.DataFrame:
+    frame = pd.DataFrame(scores.values(), [*scores], Score._fields)
+    launch, per_request, _ = model()
+    return frame.assign(model_us=(launch + per_request * frame["longest"]).round(1))
+
+
+@functools.cache
+def _times() -> pd.DataFrame:
+    """Return the recorded warm times of the scored product, by strategy."""
+    times = records.recorded("bundled-h200")
+    times = times[(times["graph"] == GRAPH) & (times["columns"] == COLUMNS)]
+    return times[times["state"] == "warm"].set_index("strategy")
+
+
+def model() -> tuple[float, float, float]:
+    """Fit a model of the time to the recorded kernels: a launch, and the busiest warp's requests.
+
+    Returns
+    -------
+    launch_us, request_us, error : float
+        The time is `launch_us` + `request_us` * `Score.longest`. `error` is the largest factor
+        between a recorded time and the model's.
+    """
+    times = _times()
+    longest = np.array([each.longest for each in RECORDED.values()])
+    median = times.loc[list(RECORDED), "median_us"].to_numpy()
+    launch = float(times["floor_us"].min())  # Cora's bytes take less than an empty launch
+    request = float(np.exp(np.mean(np.log((median - launch) / longest))))
+    factors = median / (launch + request * longest)
+    return launch, request, float(max(factors.max(), (1 / factors).max()))
+
+
+def beside() -> pd.DataFrame:
+    """Return the score of the last climbed rung beside those of kernels with recorded times."""
+    own = {"my_spmm": score for score in [*_climbed().values()][-1:]}
+    frame = _frame(own | RECORDED)
+    return frame.assign(recorded_us=_times()["median_us"].reindex(frame.index).round(1))
+
+
+def strategy() -> MySpmm:
+    """Return the kernel of `my_spmm.cu` as a strategy, for `accelviz.benchmark`.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such file, or it has no rung.
+    """
+    if not (climbed := _climbed()):
+        raise ArgumentError(str(FILE), "it has no rung", "a kernel that climb(...) has kept")
+    return MySpmm(FILE.read_text("utf-8"), max(climbed))
+
+
+_LINE = re.compile(r"^// rung (\d): ([\d,]+) requests, ([\d,]+) sectors, ([\d.]+) % idle, "
+                   r"busiest warp ([\d,]+)$", re.M)  # fmt: skip
+
+
+def _climbed() -> dict[int, Score]:
+    """Return the scores in the head of `my_spmm.cu`."""
+    if not FILE.exists():
+        return {}
+    whole = lambda text: int(text.replace(",", ""))  # noqa: E731 - used four times in a line
+    return {
+        int(rung): Score(whole(asked), whole(sectors), float(idle) / 100, whole(longest))
+        for rung, asked, sectors, idle, longest in _LINE.findall(FILE.read_text("utf-8"))
+    }
+
+
+def _write(scores: dict[int, Score], code: str) -> None:
+    head = [f"// My SpMM. Scores on {GRAPH} with {COLUMNS} columns, counted in the emulator:"]
+    for rung, (asked, sectors, idle, longest) in scores.items():
+        head.append(
+            f"// rung {rung}: {asked:,} requests, {sectors:,} sectors, {100 * idle:.1f} % idle, "
+            f"busiest warp {longest:,}"
+        )
+    bare = _LINE.sub("", code).split("counted in the emulator:\n")[-1].strip("\n")
+    FILE.write_text("\n".join([*head, bare]) + "\n", "utf-8")
