@@ -92,8 +92,8 @@ def verdict(plan: Plan, graph: Graph, X: Any, values: Any = None) -> str:
         lines = _kernel(plan).source().splitlines()
         numbers = sorted({int(number) for number in re.findall(r"mine\.cu:(\d+)", str(error))})
         return "\n".join([str(error), *(f"{number:4d}  {lines[number - 1]}" for number in numbers)])
-    ratio = Oracle(graph, X, values=values).error(Y)
-    return "right" if ratio <= 1 else f"WRONG: the largest error is {ratio:.3g} times the bound"
+    oracle = Oracle(graph, X, values=values)
+    return "right" if oracle.error(Y) <= 1 else f"WRONG: {oracle.first_wrong(Y)}"
 
 
 def _kernel(plan: Plan) -> KernelSpec:

@@ -21,8 +21,17 @@ from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
 from accelviz.measure import features, records
 from accelviz.ordering import degree_sort
-from accelviz.plans import Buffers, Call, KernelSpec, LaunchConfig, Layout, Plan
-from accelviz.plans import Provenance, Strategy, Widths
+from accelviz.plans import (
+    Buffers,
+    Call,
+    KernelSpec,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Strategy,
+    Widths,
+)
 from accelviz.strategies import SPMM
 
 #: Names of the rungs, the first of lesson 1.
@@ -150,21 +159,21 @@ class MySpmm(Strategy):
 
 def _records(degrees: Any, rows: int, cut: int) -> Iterator[tuple[int, int, int, int]]:
     """Yield (nonzeros, place, first nonzero, rows) of each block; 0 rows are a part of one."""
-    first = place = 0
-    while place < len(degrees):
-        degree = int(degrees[place])
+    first = top = 0
+    while top < len(degrees):
+        degree = int(degrees[top])
         if cut and degree > rows * cut // 2:
             for begin in range(0, degree, rows * cut):
-                yield min(rows * cut, degree - begin), place, first + begin, 0
+                yield min(rows * cut, degree - begin), top, first + begin, 0
             count = 1
         else:
             count = 1
-            while count < rows and place + count < len(degrees):
-                if degrees[place + count] != degree:
+            while count < rows and top + count < len(degrees):
+                if degrees[top + count] != degree:
                     break
                 count += 1
-            yield degree, place, first, count
-        place, first = place + count, first + count * degree
+            yield degree, top, first, count
+        top, first = top + count, first + count * degree
 
 
 def _parameters(code: str) -> tuple[str, ...]:
@@ -176,7 +185,7 @@ def _parameters(code: str) -> tuple[str, ...]:
     return tuple(re.findall(r"(\w+)\s*(?:,|$)", match[1].strip()))
 
 
-def right(rung: int) -> str:
+def right_version(rung: int) -> str:
     """Return the right version of a rung."""
     return (Path(__file__).with_name("rungs") / f"{rung}.cu").read_text("utf-8")
 
@@ -246,9 +255,9 @@ def climb(rung: int, code: str) -> pd.DataFrame | None:
             return None
     cora = load_graph(GRAPH)
     plan = strategy.plan(cora, COLUMNS)
-    own, best = score(plan, features(cora.shape[1], COLUMNS)), RIGHT[rung - 1]
+    counted, best = score(plan, features(cora.shape[1], COLUMNS)), RIGHT[rung - 1]
     for name in ("requests", "sectors"):
-        count, needed = getattr(own, name), getattr(best, name)
+        count, needed = getattr(counted, name), getattr(best, name)
         if count > _SLACK * needed:
             print(
                 f"Not yet: the result is right, but the kernel makes {count:,} {name} on Cora, "
@@ -256,7 +265,7 @@ def climb(rung: int, code: str) -> pd.DataFrame | None:
             )
             return None
     scores = {number: before for number, before in _climbed().items() if number < rung}
-    scores[rung] = own
+    scores[rung] = counted
     _write(scores, code)
     print(
         f"Right, with {len(_cases(rung >= 6))} matrices. {FILE} has rung {rung} now. "
@@ -275,7 +284,7 @@ def start(rung: int) -> None:
 
 def take(rung: int) -> None:
     """Write the right version of a rung to `my_spmm.cu`."""
-    _write(dict(enumerate(RIGHT[:rung], 1)), right(rung))
+    _write(dict(enumerate(RIGHT[:rung], 1)), right_version(rung))
     print(f"{FILE} has a right version of rung {rung}, {RUNGS[rung - 1]}.")
 
 
@@ -309,7 +318,7 @@ def model() -> tuple[float, float, float]:
         between a recorded time and the model's.
     """
     times = _times()
-    longest = np.array([each.longest for each in RECORDED.values()])
+    longest = np.array([score.longest for score in RECORDED.values()])
     median = times.loc[list(RECORDED), "median_us"].to_numpy()
     launch = float(times["floor_us"].min())  # Cora's bytes take less than an empty launch
     request = float(np.exp(np.mean(np.log((median - launch) / longest))))
@@ -319,8 +328,9 @@ def model() -> tuple[float, float, float]:
 
 def beside() -> pd.DataFrame:
     """Return the score of the last climbed rung beside those of kernels with recorded times."""
-    own = {"my_spmm": score for score in [*_climbed().values()][-1:]}
-    frame = _frame(own | RECORDED)
+    climbed = _climbed()
+    last = {"my_spmm": climbed[max(climbed)]} if climbed else {}
+    frame = _frame(last | RECORDED)
     return frame.assign(recorded_us=_times()["median_us"].reindex(frame.index).round(1))
 
 

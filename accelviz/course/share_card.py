@@ -53,13 +53,13 @@ def share_card(times: pd.DataFrame | None = None, theme: str = "light") -> Share
     """
     if theme not in _THEMES:
         raise ArgumentError("theme", repr(theme), " or ".join(map(repr, _THEMES)))
-    own = my_spmm.beside()
-    if "my_spmm" not in own.index:
+    kernels = my_spmm.beside()
+    if "my_spmm" not in kernels.index:
         print(f"No card yet: {my_spmm.FILE} has no rung.")
         return None
-    score, graph = own.loc["my_spmm"], load_graph(my_spmm.GRAPH)
+    score, graph = kernels.loc["my_spmm"], load_graph(my_spmm.GRAPH)
     machine, date = "emulated", datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d")
-    bars, unit = own["requests"].drop("row_thread"), "memory requests of all warps"
+    bars, unit = kernels["requests"].drop("row_thread"), "memory requests of all warps"
     if times is not None:
         warm = times[times["state"] == "warm"]
         bars = warm.groupby("strategy")["median_us"].min()
@@ -96,7 +96,7 @@ def share_card(times: pd.DataFrame | None = None, theme: str = "light") -> Share
 
 
 def _bars(
-    x: int, y: int, lengths: pd.Series, values: pd.Series, theme: str, own: set[str], room: int
+    x: int, y: int, lengths: pd.Series, values: pd.Series, theme: str, chosen: set[str], room: int
 ) -> list[str]:
     """Draw a bar, a name and a number for each value."""
     _, ink, faint, mine, other = _THEMES[theme]
@@ -104,7 +104,7 @@ def _bars(
     for line, (name, value) in enumerate(values.items()):
         top, width = y + line * step, max(2.0, 100 * float(lengths[name]) / most)
         label = f"{value:,.0f}" if value >= 1000 else f"{value:,.1f}"
-        colour, weight = (mine, "bold") if name in own else (other, "normal")
+        colour, weight = (mine, "bold") if name in chosen else (other, "normal")
         named = "bold" if name == "my_spmm" else "normal"
         parts += [
             _text(x, top + step / 2 + 4, str(name), ink, 12, named),

@@ -153,7 +153,7 @@ STUDIES = {
         variants=(("cusparse", {"preprocess": False}),),
     ),
     "ladder": Study(
-        "from one thread a row to our own strategy, a change at a time, warm (lesson 10)",
+        "from one thread a row to our own strategy, a change at a time, warm (elective the-ladder)",
         twins("com-amazon", "ovcar-8h", "citation", "ppa"),
         (32, 128),
         cases=tuple(ladder().values()),

@@ -108,7 +108,7 @@ def ladder(results: Results) -> Parts:
     return [
         "Each rung changes one thing. A gain is the time of the rung before over its own, bold "
         "where it is slower; the last column is the share of the random-gather limit. "
-        f"Means over {graphs}. [Lesson 10](../notebooks/10-the-ladder.ipynb) climbs it.",
+        f"Means over {graphs}. [An elective](../notebooks/electives/the-ladder.ipynb) climbs it.",
         markdown(head, lines),
     ]
 

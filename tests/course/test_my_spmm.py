@@ -1,0 +1,166 @@
+"""The kernel that grows through the lessons: right versions, mistakes, scores, the share card."""
+
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+
+import accelviz
+from accelviz.course import my_spmm
+from accelviz.course.share_card import share_card
+from accelviz.devices import find_device
+from accelviz.errors import ArgumentError
+from accelviz.measure import features
+from accelviz.strategies import find_strategy
+
+pytestmark = pytest.mark.skipif(
+    find_device("emulator").unavailable_reason() is not None, reason="needs a C++ compiler"
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def changed(rung, *pairs):
+    code = my_spmm.right_version(rung)
+    for old, new in pairs:
+        assert code.count(old) == 1
+        code = code.replace(old, new)
+    return code
+
+
+@pytest.mark.parametrize("rung", range(1, 9))
+def test_right_versions_are_right(rung):
+    strategy = my_spmm.MySpmm(my_spmm.right_version(rung), rung)
+    for graph, X in my_spmm._cases(rung >= 6):
+        assert my_spmm.verdict(strategy.plan(graph, X.shape[1]), graph, X) == "right"
+
+
+@pytest.mark.parametrize("rung", [7, 8])
+def test_scores_of_right_versions(rung):
+    cora = my_spmm.load_graph(my_spmm.GRAPH)
+    plan = my_spmm.MySpmm(my_spmm.right_version(rung), rung).plan(cora, my_spmm.COLUMNS)
+    counted = my_spmm.score(plan, features(cora.shape[1], my_spmm.COLUMNS))
+    assert counted == my_spmm.RIGHT[rung - 1]
+
+
+def test_scores_of_recorded_strategies():
+    cora = my_spmm.load_graph(my_spmm.GRAPH)
+    plan = find_strategy("lane_groups").plan(cora, my_spmm.COLUMNS)
+    counted = my_spmm.score(plan, features(cora.shape[1], my_spmm.COLUMNS))
+    assert counted == my_spmm.RECORDED["lane_groups"]
+
+
+GUARD = "    if (row >= n_rows) return;"
+ADDS = "atomicAdd(y, sum.x), atomicAdd(y + 1, sum.y);"
+MISTAKES = {
+    "no guard": (1, [(GUARD, "")], "row_pointers"),
+    "no weight": (1, [("values[k] * X", "X")], "WRONG"),
+    "the first row only": (2, [("blockIdx.x * blockDim.x + ", "")], "Y["),
+    "half of the columns": (2, [("column += 32", "column += 64")], "Y["),
+    "the place for the row": (3, [("Y[row *", "Y[sorted_row *")], "WRONG"),
+    "the row for the place": (
+        3,
+        [("row_pointers[sorted_row]", "row_pointers[row]"), ("sorted_row + 1", "row + 1")],
+        "WRONG",
+    ),
+    "all warps begin at the first": (4, [("record.z + warp * record.x,", "record.z,")], "WRONG"),
+    "no empty warps": (4, [("    if (warp >= record.w) return;", "")], ""),
+    "lane 0 hands out": (5, [("my_value, i)", "my_value, 0)")], "WRONG"),
+    "loads past the end": (
+        5,
+        [("k + lane < end ? columns[k + lane] : 0", "columns[k + lane]")],
+        "",
+    ),
+    "one column twice": (6, [("sum.w += value * x.w", "sum.w += value * x.z")], "WRONG"),
+    "not aligned": (6, [("begin + 4 * lane", "begin + lane")], ""),
+    "a race": (7, [(ADDS, "*y += sum.x, atomicAdd(y + 1, sum.y);")], "race"),
+    "a part too long": (7, [("min(first + 16, record.z + record.x)", "first + 16")], ""),
+    "a shuffle over the warp": (8, [("my_column, i, lanes)", "my_column, i)")], ""),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_named(mistake, capsys):
+    rung, pairs, words = MISTAKES[mistake]
+    assert my_spmm.climb(rung, changed(rung, *pairs)) is None
+    said = capsys.readouterr().out
+    assert said.startswith("Not yet: with ")
+    assert words in said
+    assert not my_spmm.FILE.exists()
+
+
+def test_a_right_kernel_that_is_not_the_rung_is_told_its_counts(capsys):
+    old = "for (int column = lane; column < n_cols; column += 32) {"
+    every_lane = changed(2, (old, "for (int column = 0; column < n_cols; ++column) {"))
+    alone = every_lane.replace("if (row >= n_rows)", "if (row >= n_rows || lane)")
+    assert my_spmm.climb(2, alone) is None
+    assert "the result is right, but the kernel makes" in capsys.readouterr().out
+
+
+def test_not_written_yet_and_no_kernel(capsys):
+    assert my_spmm.climb(1, "float x = ...;") is None
+    assert capsys.readouterr().out.startswith("Not written yet")
+    assert my_spmm.climb(1, "__global__ void other() {}") is None
+    assert "there is no such kernel" in capsys.readouterr().out
+    assert my_spmm.climb(1, "void my_spmm(float *rows) {}") is None
+    assert "a parameter is called rows" in capsys.readouterr().out
+
+
+def test_a_file_grows_by_rungs_and_is_a_strategy(capsys):
+    my_spmm.start(8)
+    my_spmm.take(7)
+    my_spmm.start(8)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("No rung 7")
+    assert said[2] == "my_spmm.cu has your rung 7, long rows cut."
+    frame = my_spmm.climb(8, my_spmm.right_version(8))
+    assert capsys.readouterr().out.startswith("Right, with 3 matrices.")
+    assert frame["requests"].tolist() == [score.requests for score in my_spmm.RIGHT]
+    assert my_spmm.strategy().rung == 8
+    assert my_spmm.beside().loc["my_spmm", "sectors"] == my_spmm.RIGHT[7].sectors
+    assert my_spmm.FILE.read_text().count("extern") == 1
+
+
+def test_the_model_says_its_error():
+    launch, request, error = my_spmm.model()
+    frame = my_spmm.beside()
+    assert "my_spmm" not in frame.index
+    factors = frame["recorded_us"] / (launch + request * frame["longest"])
+    assert error == pytest.approx(max(factors.max(), (1 / factors).max()), rel=0.02)
+    with pytest.raises(ArgumentError, match="no rung"):
+        my_spmm.strategy()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_card_has_the_numbers_the_graph_the_machine_and_the_date(theme, tmp_path, capsys):
+    assert share_card(theme=theme) is None
+    assert "No card yet" in capsys.readouterr().out
+    my_spmm.take(8)
+    card = share_card(theme=theme)
+    label = ElementTree.fromstring(card.svg).attrib["aria-label"]
+    assert "cora: 2,708 rows, 10,556 nonzeros, 64 columns" in label
+    assert "12,621 requests" in label
+    assert "emulated, 2" in label
+    assert (tmp_path / f"my_spmm-{theme}.svg").read_text() == card.svg
+    with pytest.raises(ArgumentError, match="theme"):
+        share_card(theme="blue")
+
+
+def test_the_card_of_a_timed_kernel():
+    my_spmm.take(8)
+    kernels = [my_spmm.strategy(), "row_thread"]
+    cpu = {"device": "cpu", "repeats": 2, "progress": False}
+    times = pd.concat(
+        [
+            accelviz.benchmark("cora", ["row_thread"], my_spmm.COLUMNS, **cpu),
+            accelviz.benchmark("cora", ["graphblast"], my_spmm.COLUMNS, **cpu),
+        ]
+    )
+    assert kernels[0].name == "my_spmm"
+    svg = share_card(times.assign(hardware="A GPU", date="2026-01-02")).svg
+    assert "A GPU · 2026-01-02" in svg
+    assert "microseconds" in svg
+    assert "graphblast" in svg
