@@ -31,7 +31,7 @@ NOTEBOOKS = [*sorted(FOLDER.glob("*.ipynb")), *ELECTIVES]
 
 
 def test_there_are_lessons():
-    assert len(ELECTIVES) == 13
+    assert len(ELECTIVES) == 14
     assert [path.name[:2] for path in NOTEBOOKS[:10]] == [f"{i:02}" for i in range(1, 11)]
     assert len(PUZZLES) == 6
 
@@ -66,6 +66,14 @@ LATER = [
 longest = accelviz.plan(graph, LongestFirst(), 32)""",
         "Not yet: yours gives",
     ),
+    (
+        "neighbor",
+        "def groups(degrees, ngs): return int((degrees // ngs).sum())",
+        "Not yet: groups(",
+    ),
+    ("neighbor", "def groups(degrees, ngs): return len(degrees)", "Not yet: groups("),
+    ("neighbor", "def decider(d): return (32, 1024 * 32 // d)", "Not yet: decider("),
+    ("neighbor", "def decider(d): return (16, round(1024 * 16 / d))", "Not yet: decider("),
     (
         "tensor-cores",
         "def reuse(graph, rows): return row_windows(graph, rows).reuse",
