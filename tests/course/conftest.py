@@ -55,7 +55,7 @@ def shipped(tmp_path_factory, request):
         asked = {item.callspec.params.get("student") for item in tests if hasattr(item, "callspec")}
         handed_in.hand_in_all(root, port, asked)
         patch.setenv("ACCELVIZ_TEST_SECRET", handed_in.SECRETS[0])
-        # One of the jobs waits, so there is one more than there are processors.
-        options = ["--cell-seconds", "10", "--jobs", str((os.cpu_count() or 1) + 1), "--as-root"]
+        # Some of the jobs wait, so there are two more than there are processors.
+        options = ["--cell-seconds", "20", "--jobs", str((os.cpu_count() or 1) + 2), "--as-root"]
         assert cli.main(["assignments", "grade", "--course", str(root), *options]) == 1
     return root, tables.read_table(root / "grades-by-question.csv")
