@@ -96,13 +96,14 @@ def name_role(role: str, raw: str, text: str, line: int, inliner: Any, *_: Any) 
     return link("py:obj", raw, f"{text} <accelviz.{name}>", line, inliner)
 
 
-def shorten_docstring(app: Any, kind: str, name: str, *rest: Any) -> None:
-    """Leave out the documentation that accelviz.torch appends from PyTorch Geometric's classes."""
+def prepare_docstring(app: Any, kind: str, name: str, *rest: Any) -> None:
+    """Link pages of docs/; cut what accelviz.torch appends from PyTorch Geometric's classes."""
     lines = rest[-1]
     for number, line in enumerate(lines):
         if line.startswith("The documentation of `torch_geometric.nn."):
             del lines[number:]
             return
+        lines[number] = re.sub(r"(?<!`)\bdocs/([\w-]+)\.md", r":doc:`\1 </docs/\1>`", line)
 
 
 def unlink_types(app: Any, doctree: nodes.document) -> None:
@@ -110,6 +111,12 @@ def unlink_types(app: Any, doctree: nodes.document) -> None:
     for link in [*doctree.findall(addnodes.pending_xref)]:
         if link["refdomain"] == "py" and not link["refexplicit"]:
             link.replace_self(link.children)
+
+
+def complete_headings(app: Any, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
+    """Say the level of captions, which Sphinx calls headings."""
+    for name in {"body", "furo_navigation_tree"} & context.keys():
+        context[name] = context[name].replace('role="heading"', 'role="heading" aria-level="2"')
 
 
 def write_mathml(writer: Any, node: nodes.math | nodes.math_block) -> None:
@@ -121,7 +128,8 @@ def write_mathml(writer: Any, node: nodes.math | nodes.math_block) -> None:
 def setup(app: Any) -> None:
     """Connect what Sphinx has no setting for."""
     app.add_role("name", name_role)
-    app.connect("autodoc-process-docstring", shorten_docstring)
+    app.connect("autodoc-process-docstring", prepare_docstring)
     app.connect("doctree-read", unlink_types)
+    app.connect("html-page-context", complete_headings, priority=900)
     app.connect("source-read", prepare_source)
     app.add_html_math_renderer("mathml", (write_mathml, None), (write_mathml, None))

@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 from docutils import nodes
-from docutils.parsers.rst import Directive
+from sphinx.util.docutils import SphinxDirective
 
 SITE = Path(__file__).resolve().parent
 ROOT = SITE.parents[1]
@@ -69,11 +69,13 @@ def card(path: Path) -> str:
     )
 
 
-class Measurements(Directive):
+class Measurements(SphinxDirective):
     """The cards of all records."""
 
     def run(self) -> list[nodes.Node]:
         """Return the cards as HTML."""
+        for path in (Path(__file__), SITE / "records.csv", *RECORDS):
+            self.env.note_dependency(path)
         cards = "\n".join(map(card, RECORDS))
         html = f'<div id="records">{cards}</div><script src="../../_static/gallery.js"></script>'
         return [nodes.raw("", html, format="html")]

@@ -3,6 +3,12 @@
 
 const MOST_ROWS = 200; // rows shown at once
 const MOST_CHOICES = 40; // values of a column that a list offers
+const FIRST = ["graph", "operation", "strategy", "columns"]; // then the measured number
+// Columns on the run and on the size of a graph: last in the table, without a filter.
+const LAST = new Set(
+  "run fingerprint hardware software driver cuda cupy torch pyg date commit device kernel".split(" "),
+);
+"graph_kind rows nonzeros nodes edges".split(" ").forEach((name) => LAST.add(name));
 const MEASURES = /^(median_us|us|ms|step_ms|median_ms|reuse|accuracy|test_accuracy|ratio|tflops)$/;
 
 const element = (name, properties = {}, ...children) => {
@@ -45,18 +51,24 @@ function showRecord(name, text) {
   const card = document.querySelector(`[data-record="${name}"]`);
   const [header, ...rows] = parseCsv(text);
   const values = header.map((_, i) => [...new Set(rows.map((row) => row[i]))].sort(byNumber));
+  const measure = header.findIndex((title) => MEASURES.test(title));
   const filters = new Map();
   const bar = element("div", { className: "filters" });
   header.forEach((title, i) => {
-    if (values[i].length < 2 || values[i].length > MOST_CHOICES || MEASURES.test(title)) return;
+    const identifies = (measure < 0 || i < measure) && !LAST.has(title);
+    if (!identifies || values[i].length < 2 || values[i].length > MOST_CHOICES) return;
     const choice = list(values[i], "all");
     filters.set(i, choice);
     bar.append(field(title, choice));
   });
   const constant = header.filter((_, i) => values[i].length === 1 && values[i][0]);
   const varying = header.map((_, i) => i).filter((i) => values[i].length > 1);
+  const place = (i) => {
+    const first = FIRST.indexOf(header[i]);
+    return first >= 0 ? first : i === measure ? FIRST.length : LAST.has(header[i]) ? 20 : 10;
+  };
+  varying.sort((a, b) => place(a) - place(b) || a - b);
   const same = constant.map((title) => `${title} ${values[header.indexOf(title)][0]}`).join(", ");
-  const measure = header.findIndex((title) => MEASURES.test(title));
   const count = element("p", { ariaLive: "polite" });
   const body = element("tbody");
   let order = -1;
