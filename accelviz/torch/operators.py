@@ -12,6 +12,7 @@ formulas of autograd.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -77,7 +78,9 @@ class _Operator:
             f"accelviz::{name}", backward, setup_context=setup, lib=_library
         )
         namespace = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
-        self._function = type(name, (torch.autograd.Function,), namespace)
+        self._function = types.new_class(
+            name, (torch.autograd.Function,), exec_body=lambda body: body.update(namespace)
+        )
 
     def __call__(self, edge_index: Any, *arguments: Any) -> Any:
         """Run the operation."""
