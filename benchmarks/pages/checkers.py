@@ -16,10 +16,6 @@ TOOLS = {
     "emulator": "**emulator**",
 }
 #: Conditions of the runs on a GPU.
-GPU = (
-    " On the GPU, runs shared the cores, which makes each slower, and some have no seconds. "
-    "Without a tool, a mistake is found there if the result is wrong or the launch fails."
-)
 _RUN = ["kernel", "kind", "warps"]
 
 
@@ -117,8 +113,6 @@ def corpus(table: pd.DataFrame) -> str:
         "Seconds are those of a whole run; the emulator compiles each kernel once before, in "
         f"{(first['first_seconds'] - first['seconds']).median():.2f} s."
     )
-    if "GPU" in set(table["tool"]):
-        seconds += GPU
     return (
         f"{table['kernel'].nunique()} kernels, {len(mistakes)} mistakes of "
         f"{mistakes['kind'].nunique()} kinds, {every:,} runs; the tables compare the {compared:,} "

@@ -166,17 +166,6 @@ def every_case(results: Results) -> Parts:
     return [Listing(listed, "peers", f"All {cases} cases with every contender")]
 
 
-def problems(results: Results) -> str:
-    """Return what went wrong, by contender, with the number of cases."""
-    rows = results[NAME]
-    rows = rows[rows["problem"].notna()].assign(name=named)
-    kinds = rows["problem"].str.replace(r": .*", "", regex=True)
-    lines = []
-    for (operation, name, kind), group in rows.groupby(["operation", "name", kinds], sort=False):
-        lines.append((OPERATIONS[operation], name, kind, len(group), case_text(group.iloc[0])))
-    return markdown(("operation", "contender", "problem", "cases", "the first"), lines)
-
-
 PAGES = [
     Page(
         "peers.md",
@@ -186,7 +175,6 @@ PAGES = [
             "attention": partial(summary, ("gat", "gatv2", "max")),
             "losses": losses,
             "roof": roof,
-            "problems": problems,
             "every case": every_case,
         },
     )

@@ -32,7 +32,6 @@ SPMM = (
 MODES = {"spmm": SPMM, "sddmm": (*SPMM[:2], *SPMM[3:6])}
 #: The overview has graphs with at least this many nonzeros per distinct column of 8-row windows.
 SHARING = 1.5
-TWINS = ("ppa-twin", "reddit-twin", "products-twin")
 #: Parts of graph names, and how they are written.
 NAMES = {"ppa": "PPA", "products": "PRODUCTS", "collab": "Collab", "reddit": "Reddit"}
 
@@ -136,7 +135,8 @@ def modes_of(results: Results, operation: str) -> Parts:
     names = [*CASE, "nonzeros", "reuse_8", "reuse_16", "strategy", "dtype", "window_rows"]
     every = rows[[*names, "median_us", "error", "ratio"]]
     title = "Every graph, column count and number of rows of a window"
-    return [markdown(head, lines), Listing(every, f"tensor-modes-{operation}", title)]
+    file = Listing(every, f"tensor-modes-{operation}", title)
+    return [markdown(head, lines), file] if operation == "spmm" else [file]
 
 
 def graph_name(graph: str, order: str) -> str:
@@ -199,10 +199,6 @@ def overview(results: Results) -> Parts:
     most = both[both["dtype"].isin(["float32", "3xtf32"]) & ours].groupby(case)["ratio"].max()
     chosen = both[both["rule"]].groupby(case)["ratio"].max() / most
     by_rule = sharing[sharing["rule"]].groupby(CASE)["ratio"].max()
-    cusparse = sharing[sharing["strategy"] == "cusparse"].set_index(CASE)["ratio"]
-    exact = spmm["dtype"].isin(["float32", "3xtf32"])
-    twins = spmm["graph"].isin(TWINS) & spmm["columns"].isin([128, 256])
-    windows = spmm[exact & twins & spmm["strategy"].isin(["windows", "window_tiles"])]
     lines = [
         ("largest error over the sum of magnitudes: exact, TF32, float16",
          ", ".join(map(largest_error, ("3xtf32", "tf32", "float16")))),
@@ -210,13 +206,9 @@ def overview(results: Results) -> Parts:
         ("SpMM over `lane_groups`, TF32", best(sharing, "tf32")),
         ("SpMM over `lane_groups` in float32, float16", best(sharing, "float16")),
         ("SpMM, the rule's choice over `lane_groups`", spread(by_rule)),
-        ("SpMM, the rule's choice over the fastest cuSPARSE", spread(by_rule / cusparse)),
         ("SDDMM over `lane_groups`, exact", best(sharing_sddmm, "3xtf32")),
-        ("SDDMM over `lane_groups`, TF32", best(sharing_sddmm, "tf32")),
         ("the rule's choice over the better of the two, least of all cases",
          f"{chosen.min():.3f}, below 0.98 in {(chosen < 0.98).sum()} of {chosen.count()}"),
-        ("natural twins, d = 128 and 256: best kernel by windows over `lane_groups`",
-         spread(windows.groupby(CASE)["ratio"].max())),
     ]  # fmt: skip
     blocks = rows[rows["graph"].str.startswith("blocks-") & (rows["operation"] == "spmm")]
     ax = plots.error_against_speed(blocks.assign(error=blocks["error"].astype(float)))

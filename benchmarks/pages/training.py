@@ -129,7 +129,6 @@ def torch_training(results: Results) -> Parts:
 STEPS = {
     "steps": "Steps in a plain loop: times as fast as PyTorch Geometric (our milliseconds).",
     "captured": "The same, captured as a CUDA graph.",
-    "compiled": "The same, compiled by `torch.compile`.",
 }
 
 
