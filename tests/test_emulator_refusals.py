@@ -48,7 +48,7 @@ OUTSIDE = {
     "__device__ void f() { thrust::sort(thrust::seq, 0, 0); }": "shuffles, shared memory or coop",
     "#include <cuda/semaphore>": "libcu++",
     "#include <cuda_fp4.h>": "use cuda_fp8.h",
-    "#include <curand_kernel.h>": "draw the random numbers in Python",
+    "#include <curand_mtgp32_kernel.h>": "draw others in Python",
     "__device__ void f() { cublasSgemm(); }": "outside of the kernel",
     "texture<float, 2> image; __device__ float f() { return tex2D(image, 0, 0); }": "no textures",
     "__device__ void f() { nvcuda::wmma::fill_fragment(0, 0); }": "#include <mma.h>",

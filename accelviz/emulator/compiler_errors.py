@@ -47,7 +47,15 @@ _ADVICE = (
         "the basics of <cuda/std/...>; use CUDA's own functions",
     ),
     (r"tex[123]D|texCube|surf[123]D|texture|surface|cuda(?:Texture|Surface)", _TEXTURES),
-    (r"curand", "draw the random numbers in Python and pass them as an array"),
+    (
+        r"curandState(?:XORWOW|Philox4_32_10)?(?:_t)?$|curand(?:_init|_uniform|_normal)?$",
+        "#include <curand_kernel.h>",
+    ),
+    (
+        r"curand",
+        "of cuRAND the emulator has the states XORWOW and Philox4_32_10 with uniform and normal "
+        "numbers; draw others in Python and pass them as an array",
+    ),
     (r"cu(?:blas|sparse|fft|solver|dnn)", "call CUDA's libraries outside of the kernel"),
     (r"cuda?[A-Z]", _LAUNCH),
     (r"(?:__shfl(?:_(?:up|down|xor))?|__ballot|__any|__all)$", "use {name}_sync, with a mask"),

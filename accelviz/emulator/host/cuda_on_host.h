@@ -157,6 +157,8 @@ void arrive_with_copies(const void *barrier);
 void finish_copies(const void *barrier);
 // Ends the launch unless a GPU copies so many bytes asynchronously, to shared memory.
 void check_async_copy(const void *to, std::size_t bytes, std::size_t zeros, void *code);
+// Applies n * 2^first steps of XORWOW to the five words of its state.
+void skip_xorwow(std::uint32_t *v, std::uint64_t n, unsigned first);
 unsigned lane();
 
 template <typename F>

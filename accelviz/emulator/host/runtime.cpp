@@ -24,6 +24,7 @@
 #endif
 
 #include "machine.h"
+#include "random.h"
 #include "runtime.h"
 
 dim3 threadIdx, blockIdx, blockDim, gridDim;
