@@ -330,6 +330,9 @@ void write_records(const std::vector<EmulatorRecord> &records, int file) {
     limit_time(ITIMER_PROF, launch->seconds[0]);
     limit_time(ITIMER_REAL, launch->seconds[1]);
     void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    // The program has the parts of the C++ library that it uses itself.
+    if (!loaded && dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL))
+        loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!loaded) refuse(dlerror());
     auto entry = reinterpret_cast<void (*)(void **)>(dlsym(loaded, "emulator_entry"));
     auto describe =
