@@ -232,6 +232,7 @@ def test_the_wheel_holds_kernels_and_graphs_and_stays_small(wheel, tmp_path):
         "accelviz/kernels": (ROOT / "kernels", "*.cu*"),
         "accelviz/results": (ROOT / "benchmarks" / "results", "*.csv*"),
         "accelviz/notebooks": (ROOT / "notebooks", "*.ipynb"),
+        "accelviz/course/rungs": (PACKAGE / "course" / "rungs", "*.cu"),
         "accelviz/datasets/graphs": (PACKAGE / "datasets" / "graphs", "*.*"),
     }
     for folder, (source, pattern) in shipped.items():
