@@ -17,6 +17,10 @@ from accelviz.workload import Workload
 SINGLE_BINS = 40
 
 
+#: Columns of a load map at most.
+MAX_COLUMNS = 1200
+
+
 @dataclass(frozen=True, eq=False)
 class LoadMap:
     """Steps of every hardware warp of every block, or of neighboring blocks of a large launch.
@@ -52,7 +56,7 @@ def load_map(
     slices: Iterable[Workload],
     n_blocks: int,
     hardware: HardwareWarps | int,
-    max_columns: int = 1200,
+    max_columns: int = MAX_COLUMNS,
 ) -> LoadMap:
     """Count the steps of each warp of a workload by block.
 
@@ -71,16 +75,22 @@ def load_map(
     """
     if isinstance(hardware, int):
         hardware = HardwareWarps(hardware, hardware)
+    loads = ((int(work.block[0]), hardware.of_workload(work)) for work in slices if len(work))
+    return _map_of_loads(loads, n_blocks, hardware, max_columns)
+
+
+def _map_of_loads(
+    slices: Iterable[tuple[int, Longs]], n_blocks: int, hardware: HardwareWarps, max_columns: int
+) -> LoadMap:
     columns = min(max_columns, n_blocks)
     edges = -(-np.arange(columns + 1) * n_blocks // max(columns, 1))
     most = np.zeros((columns, hardware.warps), dtype=np.int64)
     sums = np.zeros_like(most)
-    for work in slices:
-        if len(work):
-            steps = hardware.steps_of_nonzeros(hardware.of_workload(work))
-            column = (int(work.block[0]) + np.arange(len(steps))) * columns // n_blocks
-            np.maximum.at(most, column, steps)
-            np.add.at(sums, column, steps)
+    for first, loads in slices:
+        steps = hardware.steps_of_nonzeros(loads)
+        column = (first + np.arange(len(steps))) * columns // n_blocks
+        np.maximum.at(most, column, steps)
+        np.add.at(sums, column, steps)
     counts = np.maximum(np.diff(edges), 1)
     return LoadMap(most, sums / counts[:, None], edges, hardware.unit)
 
@@ -93,7 +103,8 @@ def plan_load_map(plan: Plan) -> LoadMap:
     PartitionError
         If the plan calls a library, whose work per warp is unknown.
     """
-    return load_map(plan.workload_slices(), plan.launch.n_blocks, plan.hardware)
+    loads = ((first, steps_of) for first, steps_of, _ in plan.load_slices())
+    return _map_of_loads(loads, plan.launch.n_blocks, plan.hardware, MAX_COLUMNS)
 
 
 def block_idle_shares(plan: Plan) -> npt.NDArray[np.float64]:
@@ -102,12 +113,10 @@ def block_idle_shares(plan: Plan) -> npt.NDArray[np.float64]:
     0 for a block without a nonzero. The plan's idle share is the mean, weighted by warp time.
     """
     shares = np.zeros(plan.launch.n_blocks)
-    for work in plan.workload_slices():
-        if len(work):
-            steps, slots = plan.hardware.block_times(plan.hardware.of_workload(work))
-            first = int(work.block[0])
-            busy = np.divide(steps, slots, out=np.ones(len(steps)), where=slots > 0)
-            shares[first : first + len(steps)] = 1 - busy
+    for first, steps_of, _ in plan.load_slices():
+        steps, slots = plan.hardware.block_times(steps_of)
+        busy = np.divide(steps, slots, out=np.ones(len(steps)), where=slots > 0)
+        shares[first : first + len(steps)] = 1 - busy
     return shares
 
 

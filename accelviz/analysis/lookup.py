@@ -81,7 +81,7 @@ def find_row(plan: Plan, row: int) -> RowLocation:
     is_ordered = 0 < stop - first <= max(end - begin, SLICE_BLOCKS)
     blocks, covered = _row_blocks(walked_row, [plan.workload(first, stop)] if is_ordered else [])
     zeroed = len(plan.zero_outputs) == len(plan.operation.outputs)
-    if covered < end - begin or not (blocks or zeroed):
+    if covered < end - begin or not (blocks or zeroed and is_ordered):
         blocks, _ = _row_blocks(walked_row, plan.workload_slices())
     return RowLocation(row, walked_row, end - begin, begin, blocks)
 

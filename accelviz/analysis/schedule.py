@@ -18,7 +18,6 @@ from accelviz.arrays import Longs
 from accelviz.compiled import njit
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.plans import Plan
-from accelviz.workload import nonzeros_per_warp
 
 #: Units of `start` and `stop`: of a measured timeline, and of a predicted one.
 NANOSECONDS, NONZEROS = "ns", "nonzeros"
@@ -247,13 +246,10 @@ def _checked_columns(blocks: pd.DataFrame) -> tuple[int, Longs, Longs, Longs]:
 def _block_nonzeros(plan: Plan) -> Longs:
     """Return nonzeros of each block and steps of its busiest warp, int64, shape (2, n_blocks)."""
     nonzeros = np.zeros((2, plan.launch.n_blocks), dtype=np.int64)
-    for part in plan.workload_slices():
-        if len(part):
-            per_worker = nonzeros_per_warp(part, plan.workers_per_block)
-            steps = plan.hardware.steps_of_nonzeros(plan.hardware.of_workload(part))
-            first = int(part.block[0])
-            blocks = slice(first, first + len(steps))
-            nonzeros[:, blocks] = per_worker.sum(axis=1), steps.max(axis=1, initial=0)
+    for first, steps_of, per_worker in plan.load_slices():
+        steps = plan.hardware.steps_of_nonzeros(steps_of)
+        blocks = slice(first, first + len(steps))
+        nonzeros[:, blocks] = per_worker.sum(axis=1), steps.max(axis=1, initial=0)
     return nonzeros
 
 

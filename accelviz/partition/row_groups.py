@@ -1,6 +1,7 @@
 """Row groups: one subwarp per row and attention head; a very long row has a block of its own.
 
-Consecutive subwarps have consecutive rows. In the workload, a row belongs to its first subwarp.
+Consecutive subwarps have consecutive rows. In the workload, a row belongs to its first subwarp;
+loads and statistics count the subwarps of all heads.
 """
 
 from __future__ import annotations
@@ -53,6 +54,26 @@ def row_group_workload(
     return Workload.concatenate([long_row_parts, short_rows])
 
 
+def row_group_loads(
+    row_pointers: Longs, long: Ints, heads: int, groups: int, start: int, stop: int
+) -> Longs:
+    """Return the nonzeros of each subwarp of blocks `start` to `stop` - 1, of every head.
+
+    Parameters are those of `row_group_workload`; the shape is (blocks, groups).
+    """
+    n_rows, n_long = row_pointers.size - 1, long.size
+    loads = np.zeros((stop - start, groups), np.int64)
+    first = min(max(start, n_long), stop)  # first block of rows that are not long
+    parts = row_group_workload(row_pointers, long, heads, groups, start, first)
+    loads[parts.block - start, parts.warp] = parts.nz_count
+    degrees = np.diff(row_pointers)
+    degrees[long] = 0
+    subwarps = np.arange((first - n_long) * groups, (stop - n_long) * groups)
+    subwarps = subwarps[subwarps < n_rows * heads]
+    loads[first - start :].reshape(-1)[: subwarps.size] = degrees[subwarps // heads]
+    return loads
+
+
 @dataclass(frozen=True)
 class RowGroups(Scheme):
     """One subwarp per row and head; a row with more than `most` nonzeros has its own block."""
@@ -72,13 +93,13 @@ class RowGroups(Scheme):
         part_nzs = -(-degrees // warps)
         parts = Loads.of_split_rows(counts[is_long], degrees[is_long], part_nzs[is_long])
         loads = Loads.grouped(
-            np.append(parts.nonzeros, degrees[~is_long]), np.append(parts.warps, counts[~is_long])
+            np.append(parts.nonzeros, degrees[~is_long]),
+            np.append(parts.warps, heads * counts[~is_long]),
         )
         known: dict[str, Any] = {"loads": loads}
         if rows.row_pointers is not None:
             degree = np.diff(rows.row_pointers)
-            per_subwarp = np.zeros(degree.size * heads, np.int64)
-            per_subwarp[::heads] = np.where(degree > most, 0, degree)
+            per_subwarp = np.repeat(np.where(degree > most, 0, degree), heads)
             share = part_nzs[is_long, None]
             of_long = (degrees[is_long, None] - np.arange(warps) * share).clip(0, share)
             occupancy = hardware.occupancy(of_long, counts[is_long])

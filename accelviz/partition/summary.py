@@ -228,10 +228,23 @@ def statistics(
     PartitionSummary
         Blocks, warps, steps, slots, workers and loads. The other attributes are None.
     """
+    loads = (
+        (hardware.of_workload(work), nonzeros_per_warp(work, hardware.workers)) for work in slices
+    )
+    return statistics_of_loads(loads, n_blocks, hardware)
+
+
+def statistics_of_loads(
+    slices: Iterable[tuple[Longs, Longs]], n_blocks: int, hardware: HardwareWarps
+) -> PartitionSummary:
+    """Count the statistics of slices of whole blocks from the loads of their workers.
+
+    A slice has what `HardwareWarps.steps` takes, and the nonzeros of each worker, both of shape
+    (blocks, workers). See `statistics` for the rest.
+    """
     occupancy, histogram = Occupancy(), np.zeros(1, dtype=np.int64)
-    for workload in slices:
-        occupancy += hardware.occupancy(hardware.of_workload(workload))
-        per_worker = nonzeros_per_warp(workload, hardware.workers)
+    for steps_of, per_worker in slices:
+        occupancy += hardware.occupancy(steps_of)
         extended = np.bincount(per_worker.ravel(), minlength=histogram.size)
         extended[: histogram.size] += histogram
         histogram = extended

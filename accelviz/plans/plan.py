@@ -15,19 +15,20 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz import markup
+from accelviz.arrays import Longs
 from accelviz.errors import PartitionError
 from accelviz.graph import Pattern
 from accelviz.immutable import Immutable, taken_over
 from accelviz.ordering import DegreeHistogram, Permutation, RowDegrees
 from accelviz.partition.hardware_warps import WARP_SIZE, HardwareWarps, WorkerLanes
-from accelviz.partition.summary import BARS_TITLE, PartitionSummary, statistics
+from accelviz.partition.summary import BARS_TITLE, PartitionSummary, statistics_of_loads
 from accelviz.plans.description import Description
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig, LibraryCall
 from accelviz.plans.operation import Operation
 from accelviz.plans.settings import Settings
 from accelviz.store import Store
 from accelviz.tiles import Tiles
-from accelviz.workload import Workload, check_cover
+from accelviz.workload import Workload, check_cover, nonzeros_per_warp
 
 if TYPE_CHECKING:
     from accelviz.plans.strategy import Strategy
@@ -68,6 +69,10 @@ class Layout(Immutable):
         The strategy's metadata: one record per block or warp.
     workers_per_block : int
         Number of workers of a block in the workload; 0 if the workers are the hardware's warps.
+    slice_loads : callable, optional
+        `slice_loads(start, stop)` returns the nonzeros of each worker of blocks `start` to
+        `stop` - 1, shape (blocks, workers), where several workers process the same nonzeros, one
+        for each attention head. By default they are those of the workload.
     make_tiles : callable, optional
         Returns the Tiles that the main call multiplies.
     main : int
@@ -81,6 +86,7 @@ class Layout(Immutable):
     nonzero_order: npt.NDArray[Any] | None = None
     metadata: npt.NDArray[np.int32] | None = None
     workers_per_block: int = 0
+    slice_loads: Callable[[int, int], Longs] | None = None
     make_tiles: Callable[[], Tiles] | None = None
     main: int = 0
 
@@ -330,6 +336,28 @@ class Plan(Immutable):
         for start in range(0, self.launch.n_blocks, blocks):
             yield slice_workload(start, min(start + blocks, self.launch.n_blocks))
 
+    def load_slices(self, blocks: int = SLICE_BLOCKS) -> Iterator[tuple[int, Longs, Longs]]:
+        """Yield the loads of the workers, by slices of `blocks` blocks.
+
+        Yields
+        ------
+        first : int
+            First block of the slice that has work.
+        steps_of : array of int64, shape (blocks, workers)
+            What `hardware.steps` takes: nonzeros of each worker, or of its longest row.
+        nonzeros : array of int64, shape (blocks, workers)
+            Nonzeros of each worker.
+        """
+        if self.layout.slice_loads is not None:
+            for start in range(0, self.launch.n_blocks, blocks):
+                loads = self.layout.slice_loads(start, min(start + blocks, self.launch.n_blocks))
+                yield start, loads, loads
+            return
+        for work in self.workload_slices(blocks):
+            if len(work):
+                nonzeros = nonzeros_per_warp(work, self.hardware.workers)
+                yield int(work.block[0]), self.hardware.of_workload(work), nonzeros
+
     @cached_property
     def ready(self) -> Store:
         """Store of the plan's `ReadyPlan` on each device.
@@ -356,7 +384,8 @@ class Plan(Immutable):
     @cached_property
     def statistics(self) -> PartitionSummary:
         """Blocks, warps, idle share and balance, counted from the workload."""
-        summary = statistics(self.workload_slices(), self.launch.n_blocks, self.hardware)
+        loads = (loads for _, *loads in self.load_slices())
+        summary = statistics_of_loads(loads, self.launch.n_blocks, self.hardware)
         return replace(summary, metadata_bytes=self.metadata_bytes)
 
     def check(self) -> None:

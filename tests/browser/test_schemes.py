@@ -149,9 +149,10 @@ def check_case(graph, case, result, strategy, n_cols, settings, plan):
         columns = (work.warp, work.row, work.nz_start, work.nz_count)
         runs = [list(run) for run in zip(*map(np.ndarray.tolist, columns), strict=True)]
         assert result["runs"][i] == runs, where
-        block_loads = np.bincount(work.warp, work.nz_count, plan.workers_per_block)
+        loads, block_loads = plan.hardware.of_workload(work), nonzeros_of(plan, block, work)
+        if plan.layout.slice_loads:
+            loads = block_loads[None]
         assert result["loads"][i] == block_loads.tolist(), (where, block)
-        loads = plan.hardware.of_workload(work)
         if len(work):
             steps = plan.hardware.steps_of_nonzeros(loads)[0].tolist()
             assert result["steps"][i] == steps, (where, block)
@@ -164,6 +165,13 @@ def check_case(graph, case, result, strategy, n_cols, settings, plan):
         assert result["positions"][i] == location.walked_row, where
         ends = [location.blocks[0], location.blocks[-1]] if location.blocks else []
         assert result["blocks"][i] == ends, (where, row)
+
+
+def nonzeros_of(plan, block, work):
+    """The nonzeros of each worker of a block, of all attention heads."""
+    if plan.layout.slice_loads:
+        return plan.layout.slice_loads(block, block + 1)[0]
+    return np.bincount(work.warp, work.nz_count, plan.workers_per_block)
 
 
 def check_records(where, plan, block, actual):

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import accelviz
@@ -153,30 +154,25 @@ def test_a_strategy_is_compared_with_another_or_with_another_partition():
         }
 
 
-def test_subwarps_of_uncounted_heads_are_not_called_idle(saved):
-    softmax = explore("cora", find_strategy("lane_groups", "edge_softmax"))
+def test_the_subwarps_of_all_heads_are_counted(saved):
+    strategy, graph = find_strategy("lane_groups", "edge_softmax"), accelviz.load_graph("cora")
+    softmax = explore("cora", strategy)
     assert softmax.settings["nCols"] == 1  # one column per head
     softmax.set(n_cols=8)
-    narrow = {"viewport": {"width": 480, "height": 1000}}
-    view = saved(softmax, **narrow)
-    assert "for each of its 8 heads; only the first head's is counted" in view.text(".av-answer")
-    assert "no work" not in view.page.locator(".av-panel").text_content()
-    # The idle share has a note on uncounted heads, and is not compared with the second side's.
-    for name, sentence in (
-        ("lane_groups", "(7 of its 8 heads counted as idle)"),
-        ("row_warp", ""),
-    ):
-        side = view.page.locator(".av-of-side", has_text=name).inner_text()
-        assert re.search(r"% of warp time idle(.*)", side, re.S)[1].strip() == sentence
+    view = saved(softmax, viewport={"width": 480, "height": 1000})
+    text = view.text(".av-answer")
+    assert "Each of its 8 heads has a subwarp, of which this is the first." in text
+    plan = strategy.plan(graph, 8)
+    side = view.page.locator(".av-of-side", has_text="lane_groups").inner_text()
+    assert f"{plan.statistics.idle_share:.1%}".replace("%", " %") in side
+    assert plan.statistics.loads.busy == 8 * np.count_nonzero(graph.degrees)
+    # A head takes as many steps as each other one.
+    assert plan.statistics.idle_share < 0.5
     assert view.page.evaluate(FAULTS) == []
     view.tab("Numbers")
     cells = view.page.locator("[data-statistic=idle_share] td").all_inner_texts()
-    assert cells[2] == "–"
-    assert "Only the first head's is counted as work" in view.text("[data-view=statistics]")
-    assert "steps" not in view.text("[data-view=times]")
-    view.choose("second", "lane_groups")
-    cells = view.page.locator("[data-statistic=idle_share] td").all_inner_texts()
-    assert cells[2] == "0"
+    assert cells[0] == f"{plan.statistics.idle_share:.2%}"
+    assert cells[2].startswith(("+", "−", "0"))
 
 
 def test_counts_of_subwarps_are_not_compared_with_warps(saved):

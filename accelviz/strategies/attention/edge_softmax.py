@@ -16,7 +16,12 @@ from accelviz.compiled import njit
 from accelviz.graph import Graph, Pattern
 from accelviz.immutable import taken_over
 from accelviz.ordering import RowDegrees
-from accelviz.partition.row_groups import RowGroups, long_rows, row_group_workload
+from accelviz.partition.row_groups import (
+    RowGroups,
+    long_rows,
+    row_group_loads,
+    row_group_workload,
+)
 from accelviz.plans import (
     Buffers,
     Layout,
@@ -256,9 +261,10 @@ class LaneGroups(Strategy):
             "n_long": np.int32(long.size),
             **sizes,
         }
-        workload = partial(row_group_workload, graph.row_pointers, long, n_cols, groups)
+        partition = graph.row_pointers, long, n_cols, groups
+        workload, loads = (partial(of, *partition) for of in (row_group_workload, row_group_loads))
         return Plan(
-            Layout(graph.pattern, workload, workers_per_block=groups),
+            Layout(graph.pattern, workload, workers_per_block=groups, slice_loads=loads),
             (Call(launch, kernel),),
             Buffers(arrays, zero_outputs=()),
             Provenance(self, graph.values, widths, settings),

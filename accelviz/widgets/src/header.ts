@@ -1,7 +1,7 @@
 // The top of the panel: the headline with times and idle shares, the buttons, and the controls.
 
 import { button, html, menu, slider, steps } from "./controls";
-import { difference, headsNote, micros, number, idleShareText } from "./numbers";
+import { difference, micros, number, idleShareText } from "./numbers";
 import type { Act } from "./panel";
 import { pythonCall, headingOf, savePng } from "./share";
 import { tour } from "./tour";
@@ -133,17 +133,16 @@ function sideLine(side: Side, i: number, before: Side | null) {
   const isComparable = recorded !== null && timeBefore?.run === recorded.run;
   const than = before ? `Than with ${before.label}, before the last change.` : "";
   const points = than && `${than} pt: percentage points.`;
-  // The note on heads follows separately. With `needsList`, Python must list the workload first.
+  // With `needsList`, Python must list the workload first.
   const waiting = !Number.isNaN(summary.idle_share)
-    ? `${idleShareText({ ...side, heads: 1 })} of warp time idle`
+    ? `${idleShareText(side)} of warp time idle`
     : needsList ? "its warps are not listed here" : "does not say what its warps do";
   return html`<div class="av-of-side">${markOf(i)} <span title=${description}>${label}</span>: ${
     recorded ? html`<b title=${title}>${micros(recorded.median)}</b> ` : ""}<span
     title=${title}>${recorded ? "recorded" : "no time recorded"}</span>${isComparable
       ? differenceText(recorded.median, timeBefore!.median, micros, than,
           (by) => by > 0 ? "av-worse" : "av-better") : ""}, <span
-    title=${IDLE_TITLE}>${waiting}</span>${side.heads > 1
-      ? html` <span>${headsNote(side.heads).trim()}</span>` : ""}${
+    title=${IDLE_TITLE}>${waiting}</span>${
       differenceText(100 * summary.idle_share, 100 * (before?.summary.idle_share ?? NaN),
         (by) => `${by.toFixed(1)} pt`, points)}</div>`;
 }

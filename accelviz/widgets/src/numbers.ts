@@ -75,12 +75,8 @@ export const difference = (a: number, b: number, digits: number) =>
 export const percent = (share: number, digits = 1) => `${(100 * share).toFixed(digits)} %`;
 
 /** A side's idle share of warp time as text; `unknown` if it is not known. */
-export const idleShareText = ({ summary, heads }: Side, unknown = "") =>
-  (Number.isNaN(summary.idle_share) ? unknown : percent(summary.idle_share)) +
-  headsNote(heads);
-
-export const headsNote = (heads: number) =>
-  heads > 1 ? ` (${heads - 1} of its ${heads} heads counted as idle)` : "";
+export const idleShareText = ({ summary }: Side, unknown = "") =>
+  Number.isNaN(summary.idle_share) ? unknown : percent(summary.idle_share);
 
 /** A number in few characters: "950", "12.3k", "2.9M". */
 export function short(value: number) {

@@ -121,7 +121,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
       scheme: chosen?.scheme ?? null,
       arguments: chosen?.arguments ?? null,
       bytes: parameters.storage && parameters.storage !== "float32" ? 2 : 4,
-      /** Attention heads per row; the workload counts only the first. */
+      /** Attention heads per row, each of which has a worker. */
       heads: chosen?.scheme === "row_groups" ? chosen.arguments.heads! : 1,
       /** Whether each lane of a warp computes a different row. */
       rowPerLane: hardware?.rowPerLane ?? false,

@@ -27,7 +27,7 @@ function vertex({ degrees, pointers, rows, histogram }: Graph, { warps }: Argume
 }
 
 /** One subwarp per row and attention head, in the graph's row order. Rows longer than `most` have
- *  blocks of their own, which come first. Only a row's first head counts as its nonzeros. */
+ *  blocks of their own, which come first. A row's run is that of its first head. */
 function row_groups({ degrees, pointers, rows }: Graph, settings: Arguments) {
   const { warps } = settings, most = settings.most!, heads = settings.heads!;
   const long: number[] = [], longRowsBefore = new Int32Array(rows);
@@ -35,26 +35,28 @@ function row_groups({ degrees, pointers, rows }: Graph, settings: Arguments) {
     longRowsBefore[row] = long.length;
     if (degrees[row] > most) long.push(row);
   }
-  return partitionOf({
-    blocks: long.length + ceilDiv(rows * heads, warps), warps,
-    runs(block) {
-      const runs: Run[] = [];
-      if (block < long.length) {
-        const row = long[block], share = ceilDiv(degrees[row], warps);
-        for (let warp = 0; warp * share < degrees[row]; warp++) {
-          const done = warp * share, count = Math.min(share, degrees[row] - done);
-          runs.push({ warp, position: row, start: pointers[row] + done, count });
-        }
-        return runs;
-      }
-      const first = (block - long.length) * warps; // group
-      const last = Math.min(ceilDiv(first + warps, heads), rows);
-      for (let row = ceilDiv(first, heads); row < last; row++) {
-        const run = { position: row, start: pointers[row], count: degrees[row] };
-        if (run.count <= most) runs.push({ warp: row * heads - first, ...run });
+  /** Runs of every `step`-th subwarp: of all heads, or of the first head of each row. */
+  const runsOf = (step: number) => (block: number) => {
+    const runs: Run[] = [];
+    if (block < long.length) {
+      const row = long[block], share = ceilDiv(degrees[row], warps);
+      for (let warp = 0; warp * share < degrees[row]; warp++) {
+        const done = warp * share, count = Math.min(share, degrees[row] - done);
+        runs.push({ warp, position: row, start: pointers[row] + done, count });
       }
       return runs;
-    },
+    }
+    const first = (block - long.length) * warps, last = Math.min(first + warps, rows * heads);
+    for (let subwarp = ceilDiv(first, step) * step; subwarp < last; subwarp += step) {
+      const row = Math.floor(subwarp / heads), count = degrees[row];
+      if (count <= most)
+        runs.push({ warp: subwarp - first, position: row, start: pointers[row], count });
+    }
+    return runs;
+  };
+  return partitionOf({
+    blocks: long.length + ceilDiv(rows * heads, warps), warps, runs: runsOf(heads),
+    headRuns: runsOf(1),
     blocksOf: (row) => Array(2).fill(degrees[row] > most ? longRowsBefore[row]
       : long.length + Math.floor((row * heads) / warps)),
     counts: () => ({ rows_shared: warps > 1 ? long.length : 0 }),

@@ -52,6 +52,8 @@ interface Parts {
   order?: Int32Array | null;
   positionOf?(row: number): number;
   runs(block: number): Run[];
+  /** The runs of all heads, where a row has a worker for each of its attention heads. */
+  headRuns?(block: number): Run[];
   /** Fill in the load of each worker of a block; of its longest row if rows are counted apart. */
   loadsOf?(block: number, loads: Float64Array): Float64Array;
   longestOf?(block: number, loads: Float64Array): Float64Array;
@@ -66,9 +68,11 @@ interface Parts {
 /** Make a partition. Defaults: the graph's row order, no metadata, no row shared by workers. */
 export function partitionOf(parts: Parts) {
   const { blocks, warps, runs, order = null, blockGroups, blocksOf } = parts;
-  const { loadsOf = (block: number, loads: Float64Array) => addLoads(runs(block), loads) } = parts;
+  const { headRuns = runs } = parts;
+  const { loadsOf = (block: number, loads: Float64Array) => addLoads(headRuns(block), loads) } =
+    parts;
   const longestOf = parts.longestOf ??
-    ((block: number, loads: Float64Array) => longestLoads(runs(block), loads));
+    ((block: number, loads: Float64Array) => longestLoads(headRuns(block), loads));
   let histogram: Loads | null = null;
   const occupancies = new Map<string, Occupancy>(); // by pattern of hardware warps
   const alike = (longest = false) =>
@@ -91,7 +95,7 @@ export function partitionOf(parts: Parts) {
   }
 
   return {
-    blocks, warps, order, runs, loadsOf, longestOf, blocksOf,
+    blocks, warps, order, runs, headRuns, loadsOf, longestOf, blocksOf,
     positionOf: parts.positionOf ?? ((row: number) => row),
     metadata: parts.metadata ?? (() => null),
     summary: (nCols: number, hardware: Hardware) => summaryOf({

@@ -8,7 +8,7 @@ import { capitalize, clamp, count, number, makeCache, percent, span } from "../n
 import { roundStep } from "../plot";
 import type { Graph, Picture, Run } from "../types";
 import { type FollowedRow, owningWarps, rowAt } from "./followed";
-import { hasUncountedHeads, PLACE, workersText } from "./sentences";
+import { PLACE, workersText } from "./sentences";
 
 const TALL = 300; // pixels: height of all bars at most
 const SKY = 46; // pixels: height of a skyline, the plot of degrees
@@ -148,7 +148,7 @@ export function blockPicture(row: FollowedRow, width: number, prefix = ""): Pict
   steps.forEach((load, warp) => {
     const idle = most - load, from = x(load);
     const texts = load ? [`idle: ${number(idle)} of ${number(most)}`, `idle ${number(idle)}`]
-      : [hasUncountedHeads(row) ? "not counted" : "no work"];
+      : ["no work"];
     const text = texts.find((label) => textWidth(label) + 16 < end - from);
     if (!named || !idle || !text) return;
     const at = (from + end) / 2, wide = textWidth(text) + 8;

@@ -297,11 +297,9 @@ function causesOf(slower: Side, faster: Side, lanesShare: boolean) {
     if (mine !== null && theirs !== null && mine > LESS * theirs && mine > 0)
       causes.push([theirs ? mine / theirs : Infinity, `${name} (${against(mine, theirs)})`]);
   };
-  if (slower.heads === faster.heads) {
-    if (lanesShare) add(turnsOf(slower), turnsOf(faster), "turns of the busiest lanes");
-    add(slower.summary.longest, faster.summary.longest, "steps in its longest warp");
-    add(slower.summary.slots, faster.summary.slots, "steps of warp time, idle ones included");
-  }
+  if (lanesShare) add(turnsOf(slower), turnsOf(faster), "turns of the busiest lanes");
+  add(slower.summary.longest, faster.summary.longest, "steps in its longest warp");
+  add(slower.summary.slots, faster.summary.slots, "steps of warp time, idle ones included");
   const most = causes.length;
   for (const [key, name] of COSTS) add(slower.summary[key], faster.summary[key], name);
   // The longest warp and warp time first; of the others, those that differ most.

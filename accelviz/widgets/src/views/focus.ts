@@ -108,6 +108,9 @@ function runFocus(
     return { ...nonzerosFocus(row, piece.at, piece.at + piece.count - 1), warps, sentence };
   }
   const otherRow = rowAt(row, run.position);
+  if (run.position === row.position && row.side.heads > 1)
+    return { warps, sentence:
+      `${name} has the nonzeros of ${rowName(row)} for another head.${wait}` };
   return {
     warps,
     sentence: `${name} has nonzeros of row ${number(otherRow)}. Click to follow that row.${wait}`,

@@ -57,7 +57,7 @@ export type Work = ReturnType<typeof workOf>;
 
 /** Runs of a block, and for each hardware warp its steps and segments. */
 export function workOf({ hardware }: Side, partition: Partition, block: number) {
-  const { warps, rowPerLane, patterns: [{ shares }] } = hardware!, runs = partition.runs(block);
+  const { warps, rowPerLane, patterns: [{ shares }] } = hardware!, runs = partition.headRuns(block);
   const loads = new Array<number>(partition.warps).fill(0); // of workers
   const runsOf = Array.from(loads, (): Run[] => []);
   for (const run of runs) {

@@ -30,6 +30,7 @@ export function makeGrid(
   const loads = new Float64Array(workers), steps = new Float64Array(lines);
   const most = new Float64Array(columns * lines), sums = new Float64Array(columns * lines);
   const blockCounts = new Float64Array(columns);
+  const mostShares = new Float64Array(columns), shareSums = new Float64Array(columns);
   const first = Math.floor(from * blocks);
   const last = Math.min(blocks, Math.max(first + 1, Math.ceil(to * blocks)));
   const cellsPerBlock = Math.max(1, Math.ceil(columns / (last - first)));
@@ -43,12 +44,8 @@ export function makeGrid(
     ranking: () => ranked ??= [...shares.keys()].sort((a, b) =>
       shares[b] - shares[a] || lengths[b] - lengths[a] || a - b).map((i) => first + i),
     /** Largest and mean idle share of a column's blocks. */
-    columnShares(column: number) {
-      const begin = Math.ceil((column * (last - first)) / columns);
-      const end = Math.max(Math.ceil(((column + 1) * (last - first)) / columns), begin + 1);
-      const part = shares.subarray(Math.min(begin, last - first - 1), end);
-      return [Math.max(...part), part.reduce((sum, share) => sum + share, 0) / part.length];
-    },
+    columnShares: (column: number) =>
+      [mostShares[column], shareSums[column] / (blockCounts[column] || 1)],
     columns, lines, first, last,
     most: (column: number, line: number) => most[column * lines + line],
     mean: (column: number, line: number) =>
@@ -62,11 +59,13 @@ export function makeGrid(
           if (rowPerLane) partition.longestOf(nextBlock, loads);
           else partition.loadsOf(nextBlock, loads);
           hardware.stepsOf(loads, steps);
-          shares[nextBlock - first] = hardware.idleShareOf(loads);
+          const share = shares[nextBlock - first] = hardware.idleShareOf(loads);
           lengths[nextBlock - first] = Math.max(...steps);
           const begin = Math.floor(((nextBlock - first) * columns) / (last - first));
           for (let i = begin; i < Math.min(begin + cellsPerBlock, columns); i++) {
             blockCounts[i] += 1;
+            mostShares[i] = Math.max(mostShares[i], share);
+            shareSums[i] += share;
             for (let line = 0; line < lines; line++) {
               const cell = i * lines + line;
               most[cell] = Math.max(most[cell], steps[line]);

@@ -44,14 +44,9 @@ export function workersText(worker: string, numbers: number[]) {
   return `${worker}s ${texts.slice(0, -1).join(", ")} and ${texts.at(-1)}`;
 }
 
-/** Whether there are several attention heads: each has a worker, the workload counts the first. */
-export const hasUncountedHeads = ({ side: { heads } }: FollowedRow) => heads > 1;
-
-/** A note on uncounted heads; "" if there are none. */
-const uncountedHeadsNote = (row: FollowedRow) => hasUncountedHeads(row)
-  ? `A row has a ${row.worker} for each of its ${row.side.heads} heads; only the first head's is ` +
-  "counted, the others are drawn empty."
-  : "";
+/** A note on the workers of a row's heads; "" if there is one. */
+const headsNote = ({ side: { heads }, worker }: FollowedRow) =>
+  heads > 1 ? ` Each of its ${heads} heads has a ${worker}, of which this is the first.` : "";
 
 /** The row's way to its block, warps and output, as [token, text] steps; and why workers idle. A
  *  token names the mark to highlight; see focus.ts. */
@@ -81,10 +76,10 @@ function tileSentence({ reading, nCols, blocks, reads, writes, operation }: Foll
 }
 
 /** Warps that idle until the busiest is done: those without a step, all with fewer than the
- *  busiest, and the steps of the next busiest. Workers of uncounted heads are left out. */
+ *  busiest, and the steps of the next busiest. */
 function idleWarps(row: FollowedRow) {
   const { steps, most } = row.work!;
-  const idle = hasUncountedHeads(row) ? 0 : steps.filter((load) => !load).length;
+  const idle = steps.filter((load) => !load).length;
   const fewer = steps.filter((load) => load && load < most);
   return { idle, others: idle + fewer.length, next: Math.max(0, ...fewer) };
 }
@@ -106,8 +101,8 @@ function idleReason(row: FollowedRow): string {
   const who = `${capitalize(workersText(worker, workers))} of block ${number(work!.block)}` +
     (worker === "warp" ? "" : ` (${workersText("warp", numbers)})`);
   const owners = `${who} ${workers.length > 1 ? "share" : "has"} ${
-    blocks[0] === blocks[1] ? "it" : "a part of it"}.`;
-  const heads = uncountedHeadsNote(row), { idle, others, next } = idleWarps(row);
+    blocks[0] === blocks[1] ? "it" : "a part of it"}.${headsNote(row)}`;
+  const { idle, others, next } = idleWarps(row);
   const areSeveral = numbers.length > 1;
   const [have, idles] = idle > 1 ? ["have", "idle"] : ["has", "idles"];
   const othersIdle = `${capitalize(count(idle, "other warp"))} of the block ${have} no work ` +
@@ -116,18 +111,17 @@ function idleReason(row: FollowedRow): string {
     const warp = areSeveral || worker !== "warp" ? `Warp ${number(leastBusy)}` : "It";
     return `${owners} ${warp} idles: it has ${load}, warp ${number(busiest)} has ` +
       `${number(most)}, and the block is done when the busiest is.` +
-      (idle ? ` ${othersIdle}, too.` : heads && ` ${heads}`);
+      (idle ? ` ${othersIdle}, too.` : "");
   }
   const [nobody, them, theyHave] = areSeveral ? ["None of these warps idles", "them", "each has"]
     : ["Its warp never idles", "it", "it has"];
   if (!next)
     return `${owners} ${nobody}: no warp of the block has more than ${load}.` +
-      (idle ? ` ${othersIdle} until ${areSeveral ? "they are" : "it is"} done.`
-        : heads && ` ${heads}`);
+      (idle ? ` ${othersIdle} until ${areSeveral ? "they are" : "it is"} done.` : "");
   return `${owners} ${nobody}, but ${count(others, "other warp")} of the block ` +
     `${others > 1 ? "idle" : "idles"} until ${them === "it" ? "it is" : "they are"} done: ` +
     `${theyHave} ${load}, the next busiest ` +
-    `${number(next)}${idle ? `, ${number(idle)} ${have} none` : ""}. ${heads}`.trimEnd();
+    `${number(next)}${idle ? `, ${number(idle)} ${have} none` : ""}.`;
 }
 
 /** Like `idleReason`, for kernels in which each lane computes a row: a lane idles until the longest
@@ -154,7 +148,6 @@ export function idleSentence(row: FollowedRow, warp: number) {
   const reads = sectors === null ? ""
     : ` It reads ${count(sectors, "sector")} of ${row.reads} in all.`;
   if (!most) return "No warp of this block has a nonzero.";
-  if (!load && hasUncountedHeads(row)) return uncountedHeadsNote(row);
   const longest = `Warp ${busiest} ` +
     `${rowPerLane ? "has the longest row" : "is the busiest"} of the block: ${number(most)}`;
   if (!load) return `It has no nonzero. ${longest}; until it is done, this one idles.`;

@@ -117,14 +117,11 @@ const PER_WORKER = new Set<Statistic>(
 
 export const statistics: View = (host) => ({ a, b }) => {
   const units = [a, b].map((side) => side && side.worker), sameUnit = !b || units[0] === units[1];
-  const heads = a.heads > 1 ? a.heads : b?.heads ?? 1;
-  const comparable = !b || a.heads === b.heads; // only the first head is counted
   const rows = ROWS.map(([key, name, kind, lessIsBetter, meaning]) => {
     const isPerWorker = PER_WORKER.has(key);
-    const compared = b && (!comparable && (isPerWorker || key === "idle_share")
-      ? dash("Of one of them only the first head is counted.")
-      : sameUnit || !isPerWorker ? differenceOf(a.summary[key], b.summary[key], kind, lessIsBetter)
-        : dash(`A ${units[0]} is no ${units[1]}.`));
+    const compared = b && (sameUnit || !isPerWorker
+      ? differenceOf(a.summary[key], b.summary[key], kind, lessIsBetter)
+      : dash(`A ${units[0]} is no ${units[1]}.`));
     const title = sameUnit && isPerWorker ? name.replace(/\bwarp(?=s?\b)/, a.worker) : name;
     return tableRow(key, title, meaning,
       [valueText(a.summary[key], kind), ...(b ? [valueText(b.summary[key], kind), compared] : [])]);
@@ -135,8 +132,6 @@ export const statistics: View = (host) => ({ a, b }) => {
   render(html`<div class="av-scroll"><table class="av-statistics ${
     sameUnit && a.worker !== "warp" ? "av-of-groups" : ""}"><thead><tr><td></td>${head(a, 0)}${
     b ? html`${head(b, 1)}<th scope="col">difference</th>` : ""}</tr></thead><tbody>${
-    timeRow(a, b)}${rows}</tbody></table></div>${heads > 1 ? html`<p class="av-note">A row has a
-    subwarp for each of its ${heads} heads. Only the first head's is counted as work; what the
-    others do counts as idle here.</p>` : ""}${b ? html`<p class="av-note">▲ the first is
+    timeRow(a, b)}${rows}</tbody></table></div>${b ? html`<p class="av-note">▲ the first is
     better, ▼ it is worse; without a sign it is neither.</p>` : ""}`, host);
 };
