@@ -384,7 +384,7 @@ class Plan(Immutable):
     @cached_property
     def statistics(self) -> PartitionSummary:
         """Blocks, warps, idle share and balance, counted from the workload."""
-        loads = (loads for _, *loads in self.load_slices())
+        loads = ((steps_of, nonzeros) for _, steps_of, nonzeros in self.load_slices())
         summary = statistics_of_loads(loads, self.launch.n_blocks, self.hardware)
         return replace(summary, metadata_bytes=self.metadata_bytes)
 

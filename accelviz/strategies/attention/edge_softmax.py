@@ -261,8 +261,8 @@ class LaneGroups(Strategy):
             "n_long": np.int32(long.size),
             **sizes,
         }
-        partition = graph.row_pointers, long, n_cols, groups
-        workload, loads = (partial(of, *partition) for of in (row_group_workload, row_group_loads))
+        workload = partial(row_group_workload, graph.row_pointers, long, n_cols, groups)
+        loads = partial(row_group_loads, graph.row_pointers, long, n_cols, groups)
         return Plan(
             Layout(graph.pattern, workload, workers_per_block=groups, slice_loads=loads),
             (Call(launch, kernel),),
