@@ -81,7 +81,9 @@ def find_row(plan: Plan, row: int) -> RowLocation:
     is_ordered = 0 < stop - first <= max(end - begin, SLICE_BLOCKS)
     blocks, covered = _row_blocks(walked_row, [plan.workload(first, stop)] if is_ordered else [])
     zeroed = len(plan.zero_outputs) == len(plan.operation.outputs)
-    if covered < end - begin or not (blocks or zeroed and is_ordered):
+    # An empty row of permuted rows may have a record, which no order leads to.
+    is_found = is_ordered or plan.permutation is None
+    if covered < end - begin or not (blocks or (zeroed and is_found)):
         blocks, _ = _row_blocks(walked_row, plan.workload_slices())
     return RowLocation(row, walked_row, end - begin, begin, blocks)
 
