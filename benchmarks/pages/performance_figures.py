@@ -99,7 +99,7 @@ def speedup_picture(rows: pd.DataFrame) -> Picture:
         speedup_grid(ax, _named(rows[rows["graph"].map(group_of) == group]), PREPROCESSED, OURS)
         mean = geometric_mean(ratios.loc[ratios["group"] == group, "speedup"])
         _title(ax, f"{_capital(GROUPS[group])}: {mean:.2f} times as fast")
-    return Picture(figure, "performance-speedup", _alt(f"{OURS} over cuSPARSE", panels, lines))
+    return Picture(figure, "performance-speedup", _alt(f"{OURS} over cuSPARSE", lines))
 
 
 def limit_picture(rows: pd.DataFrame) -> Picture:
@@ -134,7 +134,7 @@ def limit_picture(rows: pd.DataFrame) -> Picture:
         limit_grid(ax, grid, OURS)
         _title(ax, title)
     name = f"Share of the random-gather limit that {OURS} reaches"
-    return Picture(figure, "performance-limit", _alt(name, panels, lines))
+    return Picture(figure, "performance-limit", _alt(name, lines))
 
 
 def roofline_picture(rows: pd.DataFrame) -> Picture:
@@ -146,17 +146,14 @@ def roofline_picture(rows: pd.DataFrame) -> Picture:
     return Picture(figure, "performance-roofline", figure.alt)
 
 
-def _alt(title: str, panels: Any, lines: dict[str, pd.Series]) -> str:
-    """Describe the curves of means, and each grid's title and extremes."""
+def _alt(title: str, lines: dict[str, pd.Series]) -> str:
+    """Describe the curves of means."""
     means = ", ".join(
         f"{GROUPS[group]} from {line.iloc[0]:.2f} at {line.index[0]} columns to "
         f"{line.iloc[-1]:.2f} at {line.index[-1]}"
         for group, line in lines.items()
     )
-    grids = "; ".join(
-        f"{ax.get_title(loc='left')} {ax.get_xlabel().split('   ')[1]}" for _, ax in _panels(panels)
-    )
-    return f"{title}, means: {means}. Every case in grids: {grids}."
+    return f"{title}, means: {means}. Grids have every case."
 
 
 def _panels(panels: Any) -> list[tuple[str, Axes]]:
