@@ -130,6 +130,12 @@ MESSAGES = {
         "k",
         "pathlib.Path('kernel.cu'), or give its folder by include=",
     ),
+    "a member": (
+        "struct Sum {};\n__global__ void k(float *Y) { Y[0] = Sum::reduce(Y[0]); }",
+        (None,),
+        "k",
+        "check how 'reduce' is spelt",
+    ),
     "unknown argument": (TEMPLATE, (None,), "k<foo>", "'foo', an argument of the template"),
     "wrong argument": (TEMPLATE, (None,), "k<float>", "names no instance of a template"),
     "no template": (PLAIN, (None, 1), "k<float>", "k is no template"),

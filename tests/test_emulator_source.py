@@ -106,6 +106,7 @@ UNMENTIONED = (
     "Simulation::Simulation(size_t n) { start(n); }",
     "struct Window { GLFWwindow *handle; };",
     "EVAL(GEN_TYPE, GEN_TARGET)",
+    "__device__ void fill(int **x) { *x = new int[4]; }",
     "template <typename T> __device__ void child(T n) { kernel<<<1, n>>>(); }",
     "struct Hash { __device__ int operator()(thrust::tuple<int> t) { return 0; } };",
     "std::ostream &operator<<(std::ostream &o, Window w) { return o; }",

@@ -181,7 +181,10 @@ def _hint(text: str, code: str) -> tuple[str, str]:
     if unknown is None:
         return "", ""
     name = next(filter(None, unknown.groupdict().values()))
+    of_another = re.search(r"not a member of '(?!cooperative_groups|cg')", text)
     for pattern, advice in _ADVICE:
+        if of_another and "cooperative_groups/" in advice:
+            continue
         if re.match(pattern, name):
             return name, advice.format(name=re.split(r"\W", name)[0])
     return name, ""

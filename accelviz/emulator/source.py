@@ -55,7 +55,7 @@ _HOST_HEADER = re.compile(
     re.M,
 )
 #: What device code of the emulator cannot use.
-_OF_HOST = re.compile(rf"{_LAUNCHES.pattern}|\bthrust\s*::")
+_OF_HOST = re.compile(rf"{_LAUNCHES.pattern}|\bthrust\s*::|=\s*new\b|\bmalloc\s*\(")
 _NAMESPACES = {"std", "cooperative_groups", "cg", "nvcuda", "cub", "cuda"}
 _MARKS = {"__device__", "__global__", "__constant__", "__shared__", "__managed__"}
 #: Comments and literals; directives whose removal would change what the compiler reads.
