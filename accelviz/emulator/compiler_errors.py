@@ -23,7 +23,10 @@ _LAUNCH = (
     "launches another"
 )
 _LIBRARY = "write it with shuffles, shared memory or cooperative_groups (reduce.h, scan.h)"
-_TEXTURES = "the emulator has no textures and surfaces; read the array through a pointer"
+_TEXTURES = (
+    "textures and surfaces are parameters of type cudaTextureObject_t and cudaSurfaceObject_t; the "
+    "emulator has no textures of other kinds"
+)
 #: (pattern of an unknown name or header, advice) for CUDA that is missing or requires a header.
 _ADVICE = (
     (
@@ -40,6 +43,10 @@ _ADVICE = (
     ),
     (r"cub/|Device[A-Z]\w+$", "functions of CUB's device level are host code: call them outside"),
     (r"cuda_fp[46]|__nv_fp[46]", "the emulator has no floats of 4 and 6 bits: use cuda_fp8.h"),
+    (r"CUtensorMap", "the emulator has no tensor maps: copy with cg::memcpy_async"),
+    (r"cut(?:e|lass)\b", "the emulator has no CUTLASS: use nvcuda::wmma of <mma.h>"),
+    (r"__vi(?:max|min|add|bmax|bmin)\w*", "use max, min and sums"),
+    (r"this_multi_grid", "CUDA 13 has no multi_grid: one grid, with grid.sync()"),
     (r"__pipeline", "#include <cuda_pipeline.h>"),
     (
         r"cuda(?:/|$)",
