@@ -176,8 +176,9 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     text_of_user = kernel.source.rpartition(f'#line 1 "{kernel.file}"\n')[2]
     origin = kernel.file, text_of_user, kernel.entry
     conditionals = Conditionals.of(origin[1])
+    shipped = included_files(kernel.source, kernel_directory(), ()).values()
     needed, *near_texts = without_unmentioned(
-        (kernel.source, *included.values()), kernel.entry, tuple(symbols)
+        (kernel.source, *included.values()), kernel.entry, (*symbols, *shipped)
     )
     included = dict(zip(included, near_texts, strict=True))
     text = conditionals.mark(translated(needed, kernel.file), kernel.file)
