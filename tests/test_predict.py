@@ -134,6 +134,25 @@ def test_a_function_is_right_or_its_first_mistake_is_named(capsys, mine, cases, 
     assert said in capsys.readouterr().out
 
 
+def test_arguments_must_not_change_and_several_arrays_are_compared_one_by_one(capsys):
+    def doubled(a):
+        a *= 2
+        return a
+
+    compare(doubled, lambda a: 2 * a, (np.arange(3),))
+    said = "doubled([0, 1, 2]) is right, but doubled changes its argument 1."
+    assert said in capsys.readouterr().out
+    pair = (np.arange(3), np.zeros((2, 2)))
+    for mine, message in (
+        ((np.arange(3), np.zeros((2, 2))), "Right."),
+        ([[0, 1, 2], np.eye(2)], "Result 2: Expected: 0 at (0, 0), not 1."),
+        ([[0, 1, 2]], "Expected: 2 results."),
+        (np.arange(3), "Expected: 2 results."),
+    ):
+        compare(mine, pair)
+        assert message in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("mine", "expected", "said"),
     [

@@ -57,7 +57,8 @@ def compare(
         The right function, of the same arguments, or the right value. The message does not show a
         `sealed` value.
     *cases : tuple
-        Arguments of both functions, one tuple for each case. Each call gets its own copies.
+        Arguments of both functions, one tuple for each case; see `known`. Each call gets its own
+        copies, and a learner's function must not change arrays among them.
     unless : str, optional
         Reason why it cannot be checked, such as `find_device("emulator").unavailable_reason()`. It
         is printed, and nothing is compared.
@@ -78,8 +79,9 @@ def compare(
         call = name = getattr(mine, "__name__", "yours")
         if cases:
             call = f"{name}({', '.join(map(_short, case))})"
+        arguments = copy.deepcopy(case)
         try:
-            result = mine(*copy.deepcopy(case)) if cases else mine
+            result = mine(*arguments) if cases else mine
         except Exception as error:  # the learner's code may raise anything
             print(f"Not yet: {call} raises {type(error).__name__}: {error}")
             return
@@ -89,6 +91,14 @@ def compare(
         expected = reference(*copy.deepcopy(case)) if callable(reference) else reference
         if problem := _difference(result, expected):
             print(f"Not yet: {call} gives{_long(result)}{problem}")
+            return
+        changed = [
+            number
+            for number, pair in enumerate(zip(arguments, case, strict=True), 1)
+            if isinstance(pair[1], np.ndarray) and not np.array_equal(*pair)
+        ]
+        if changed:
+            print(f"Not yet: {call} is right, but {name} changes its argument {changed[0]}.")
             return
     if used := sorted(_used(mine) & set(without)):
         print(f"Not yet: the results are right, but {name} has {', '.join(used)}. Do it without.")
@@ -104,6 +114,11 @@ def _difference(result: Any, expected: Any) -> str:
         except (TypeError, ValueError):
             return "Expected: numbers."
         return "" if agree else "That is not it."
+    if isinstance(expected, tuple) and any(isinstance(part, np.ndarray) for part in expected):
+        if not isinstance(result, (tuple, list)) or len(result) != len(expected):
+            return f"Expected: {len(expected)} results."
+        problems = [_difference(*pair) for pair in zip(result, expected, strict=True)]
+        return next((f"Result {n}: {text}" for n, text in enumerate(problems, 1) if text), "")
     try:
         actual, target = (
             np.asarray(value.toarray() if sparse.issparse(value) else value)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
+import accelviz
 from accelviz.devices import find_device, spmm, trace
 from accelviz.emulator.library import RECORD
 from accelviz.emulator.tracing import table
@@ -94,6 +99,27 @@ def verdict(plan: Plan, graph: Graph, X: Any, values: Any = None) -> str:
         return "\n".join([str(error), *(f"{number:4d}  {lines[number - 1]}" for number in numbers)])
     oracle = Oracle(graph, X, values=values)
     return "right" if oracle.error(Y) <= 1 else f"WRONG: {oracle.first_wrong(Y)}"
+
+
+def sparse_columns(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function to return its result and the columns of each `accelviz.spmm` in it.
+
+    The wrapper returns None if the function does, or `...`.
+    """
+
+    @functools.wraps(forward)
+    def counted(*inputs: Any) -> tuple[Any, npt.NDArray[np.int64]] | None:
+        columns: list[int] = []
+
+        def product(graph: Any, X: Any, *arguments: Any, **options: Any) -> Any:
+            columns.append(X.shape[1])
+            return spmm(graph, X, *arguments, **options)
+
+        with mock.patch.object(accelviz, "spmm", product):
+            result = forward(*inputs)
+        return None if result is None or result is ... else (result, np.array(columns, np.int64))
+
+    return counted
 
 
 def _kernel(plan: Plan) -> KernelSpec:
