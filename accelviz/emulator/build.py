@@ -60,6 +60,7 @@ _INCLUDE = re.compile(
     r"|\"(?:\\.|[^\"\\\n])*\"",
     re.S | re.M,
 )
+_LINE = re.compile(r"^#line (\d+)[^\n]*", re.M)
 _NEEDED_HEADER = re.compile(r"(?:cub|cuda|cute|cutlass)/|curand_|cuda_fp\d|mma\.")
 #: Suffixes of the files beside a kernel's that are translated if it includes them, and number of
 #: levels of folders above in which they are.
@@ -255,7 +256,10 @@ def with_optional_headers(text: str, file: str) -> str:
         header = match["header"]
         if not header or _NEEDED_HEADER.match(header[1:]):
             return match[0]
-        line = text.count("\n", 0, match.end()) + 2
+        # Lines are counted from the last directive that numbers them.
+        numbered = [*_LINE.finditer(text, 0, match.start())][-1:]
+        first, begin = (int(numbered[0][1]), numbered[0].end() + 1) if numbered else (1, 0)
+        line = first + text.count("\n", begin, match.end()) + 1
         warning = f"#warning absent header: {header[1:-1]}"
         return f'''#if __has_include({header})\n{match[0]}\n#else\n{warning}\n#endif
 #line {line} "{file}"'''
