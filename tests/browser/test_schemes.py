@@ -94,7 +94,7 @@ def cases_of(graph, rng, count, turn, by_sender):
     matrix = graph.transposed().graph if by_sender else graph
     cases, expected = [], []
     for strategy in REGISTRY[turn % 3 :: 3]:
-        if strategy.operation.by_sender != by_sender:
+        if strategy.by_sender != by_sender:
             continue
         for n_cols, settings in random_settings(strategy, rng, count):
             try:

@@ -63,11 +63,11 @@ function showRecord(name, text) {
   });
   const constant = header.filter((_, i) => values[i].length === 1 && values[i][0]);
   const varying = header.map((_, i) => i).filter((i) => values[i].length > 1);
-  const place = (i) => {
+  const rank = (i) => {
     const first = FIRST.indexOf(header[i]);
     return first >= 0 ? first : i === measure ? FIRST.length : LAST.has(header[i]) ? 20 : 10;
   };
-  varying.sort((a, b) => place(a) - place(b) || a - b);
+  varying.sort((a, b) => rank(a) - rank(b) || a - b);
   const same = constant.map((title) => `${title} ${values[header.indexOf(title)][0]}`).join(", ");
   const count = element("p", { ariaLive: "polite" });
   const body = element("tbody");
