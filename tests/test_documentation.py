@@ -43,7 +43,7 @@ def test_many_gpus():
     names, text = run("many-gpus.md")
     error = names["Y"] - load_graph("collab").adjacency @ names["X"]
     assert np.abs(error).max() < 1e-3
-    assert f"here {names['said'].speedup:.2f};" in text
+    assert f"here {names['prediction'].speedup:.2f};" in text
     assert str(many_gpus.predict_step(names["work"], (128, 64, 16), names["rates"])) in text
 
 

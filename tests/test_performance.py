@@ -224,8 +224,8 @@ def test_a_search_is_held_against_the_rule():
     )
     text = performance.tuning({"tuning-h200": table})
     assert "On tiny, A shuffled at d = 32, 128" in text
-    assert "is 1.00 to 1.20 times as fast as the rule's, in 1.0 to 2.0 s" in text
-    assert text.endswith("at best 100,000 products get back.")
+    assert "is 1.00 to 1.20 times as fast as the rule's. The search takes 1.0 to 2.0 s." in text
+    assert text.endswith("It pays after 100,000 products in the best case.")
 
 
 def test_each_rung_is_divided_by_the_one_before():

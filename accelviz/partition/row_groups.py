@@ -1,7 +1,7 @@
 """Row groups: one subwarp per row and attention head; a very long row has a block of its own.
 
 Consecutive subwarps have consecutive rows. In the workload, a row belongs to its first subwarp;
-loads and statistics count the subwarps of all heads.
+loads and statistics count the subwarps of all heads, those of a long row for one head.
 """
 
 from __future__ import annotations

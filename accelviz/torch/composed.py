@@ -92,9 +92,9 @@ def extremum(
     equal = x[source] == y[target]
     number = torch.zeros_like(y, dtype=torch.int32).index_add(0, target, equal.int())
     column = torch.where(equal, source[:, None], -1).int()
-    of = torch.full_like(number, -1).scatter_reduce(0, index, column, "amax")
+    single = torch.full_like(number, -1).scatter_reduce(0, index, column, "amax")
     number += (number > 0) & (y == 0)
-    return y, torch.where(y.isnan(), ~1, torch.where(number == 1, of, ~number))
+    return y, torch.where(y.isnan(), ~1, torch.where(number == 1, single, ~number))
 
 
 def extremum_gradient(

@@ -157,10 +157,11 @@ def extremum(
     edges, graph = adjacency(edge_index, sources, targets, loops)
     X = _array("x", x, sources, x.shape[-1])
     constants = np.array([1 if largest else -1, 1, 0], "f4")  # sign, initial, first
-    y, source = (torch.empty(targets, X.shape[1], dtype=dtype) for dtype in (x.dtype, torch.int32))
+    y = torch.empty(targets, X.shape[1])
+    source = torch.empty(targets, X.shape[1], dtype=torch.int32)
     operands = *constants, X, y.numpy(), source.numpy()
     _by_rows(graph.csr(edges, False), extrema.reduce_rows, X.shape[1], *operands)
-    return y, source
+    return y.to(x.dtype), source
 
 
 def extremum_gradient(

@@ -209,9 +209,10 @@ def training_steps(results: Results) -> Parts:
         ("GiB, one and two", "{one_gib:.2f}, {split_gib:.2f}"),
     ]
     first = rows.iloc[0]
-    about = f"{first['hardware']}, driver {first['driver']}, {first['date']}, commit "
+    about = f"{first['hardware']}, driver {first['driver']}, {first['date']}"
+    commits = ", ".join(dict.fromkeys(str(commit)[:7] for commit in rows["commit"]))
     return [
-        f"Two {about}{str(first['commit'])[:7]}. Milliseconds, medians.",
+        f"Two {about}, commits {commits}. Milliseconds, medians.",
         table(columns, lines),
         Listing(pd.DataFrame(lines), "split-training", "With spreads, overlap and dropout"),
     ]

@@ -117,7 +117,10 @@ def losses(results: Results) -> str:
             cells = dict(zip(of_graph["columns"], of_graph["ratio"], strict=True))
             name = graph_text(of_graph.iloc[0])
             lines.append((name, *(format_ratio(cells.get(d, float("nan"))) for d in sizes)))
-        parts.append(f"**{OPERATIONS[operation]}, {STAGES[stage]}: {peer}** ({len(rows)} cases)")
+        parts.append(
+            f"**{OPERATIONS[operation]}, {STAGES[stage]}: {peer}** "
+            f"({len(rows)} case{'s' * (len(rows) > 1)})"
+        )
         parts.append(markdown(("graph", *(f"d = {d}" for d in sizes)), lines))
     return "\n\n".join(parts)
 

@@ -120,9 +120,9 @@ def tuning(results: Results) -> str:
     graphs, counts = graph_names(rows["graph"]), join_counts(sorted(rows["columns"].unique()))
     return (
         f"On {graphs} at d = {counts} the setting that it found is {gain.min():.2f} to "
-        f"{gain.max():.2f} times as fast as the rule's, in {rows['seconds'].min():.1f} to "
-        f"{rows['seconds'].max():.1f} s, which at best {rows['pays_after'].min():,.0f} products "
-        "get back."
+        f"{gain.max():.2f} times as fast as the rule's. The search takes "
+        f"{rows['seconds'].min():.1f} to {rows['seconds'].max():.1f} s. It pays after "
+        f"{rows['pays_after'].min():,.0f} products in the best case."
     )
 
 

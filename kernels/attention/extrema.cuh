@@ -188,7 +188,8 @@ struct ExtremumSources : Sums, NoTotals {
             for (int j = 0; j < Config::vector; ++j) {
                 const int c = v * Config::vector + j;
                 const int from = __float_as_int(part(sources[m], j));
-                const bool equal = from >= 0 ? from == row.number : part(y[m], j) == row.x.x[c];
+                const bool has_part = from >= 0 ? from == row.number : from < -1;
+                const bool equal = has_part && part(y[m], j) == row.x.x[c];
                 if (needed[m] && equal) state.sums[0].x[c] += equal_part(part(dy[m], j), from);
             }
         }
@@ -252,7 +253,7 @@ struct ExtremumSources : Sums, NoTotals {
 };
 
 // The part of dX of equal nonzeros by atomics, row by row. `unique_extrema` (statistics.cu) added
-// the others and of_batch the rows that are left.
+// the others and marked the rows that are left.
 struct TiedExtrema : Sums, NoTotals {
     static constexpr int OUTPUTS = 0;
     struct Row {};

@@ -74,7 +74,7 @@ def test_an_attack_gains_nothing(grades, student):
 def test_no_submission_shows_what_it_may_not_read(shipped):
     """Outputs of cells that are no tests; tests have the hidden tests in them."""
     root, grades = shipped
-    secrets = (*SECRETS, str(SEED), "BEGIN HIDDEN TESTS", "seed=4106")
+    secrets = (*SECRETS, str(SEED), "seed=4106")
     seen = [" ".join(grades["problem"])]
     for path in root.glob("autograded/*/*/*.ipynb"):
         cells = nbformat.read(path, as_version=4).cells

@@ -80,29 +80,29 @@ def reduce_rows(
     n_cols, zero, joins = X.shape[1], np.float32(0), first == 0
     two, one = np.int32(~2), np.int32(1)
     for row in range(first_row, last_row):
-        y, of, begun = Y[output_rows[row]], source[output_rows[row]], False
+        y, sources, begun = Y[output_rows[row]], source[output_rows[row]], False
         for record in range(first_record[row], first_record[row + 1]):
             for k in range(nz_start[record], nz_start[record] + nz_count[record]):
                 x, column = X[columns[k]], np.int32(columns[k])
                 if begun:
                     for c in range(n_cols):
-                        a, b, before = x[c], y[c], of[c]
+                        a, b, before = x[c], y[c], sources[c]
                         replaces = (sign * a > sign * b) or (a != a)
                         more = two if before >= 0 else before - one
                         equals = more if (a == b) & joins else before
-                        of[c] = column if replaces else equals
+                        sources[c] = column if replaces else equals
                         y[c] = a if replaces else b
                 else:
                     for c in range(n_cols):
-                        y[c], of[c] = x[c], column
+                        y[c], sources[c] = x[c], column
                     begun = True
         for c in range(n_cols):
             if not begun:
-                y[c], of[c] = zero, np.int32(-1)
+                y[c], sources[c] = zero, np.int32(-1)
             elif y[c] != y[c]:
-                of[c] = np.int32(~1)
+                sources[c] = np.int32(~1)
             elif initial and joins and y[c] == zero:
-                of[c] = two if of[c] >= 0 else of[c] - one
+                sources[c] = two if sources[c] >= 0 else sources[c] - one
 
 
 def _traffic(pattern: Pattern, widths: Widths, element_bytes: int) -> Traffic:
@@ -176,9 +176,9 @@ def gradient_rows(
             for k in range(nz_start[record], nz_start[record] + nz_count[record]):
                 i = columns[k]
                 for c in range(X.shape[1]):
-                    of = source[i, c]
-                    if X[j, c] == Y[i, c] and (of == j or of < -1):
-                        dX[j, c] += dY[i, c] if of >= 0 else dY[i, c] / np.float32(~of)
+                    code = source[i, c]
+                    if X[j, c] == Y[i, c] and (code == j or code < -1):
+                        dX[j, c] += dY[i, c] if code >= 0 else dY[i, c] / np.float32(~code)
 
 
 @njit(nogil=True)
