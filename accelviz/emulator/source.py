@@ -92,7 +92,8 @@ _TEMPLATE_ARGUMENTS = re.compile(r"(?<=\w)<[\w\s:,*&+-]*>")
 #: begin other statements, and declarations of what is not a variable of a thread.
 _DECLARATOR = r"(?P<name>[A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*(?P<value>[=({].*)?"
 _FIRST_LOCAL = re.compile(
-    r"(?:(?:case\b(?:[^:]|::)*|\w+)\s*:(?!:)\s*)*+"
+    # All labels; a possessive quantifier of a group is wrong before Python 3.11.5.
+    r"(?=(?P<labels>(?:(?:case\b(?:[^:]|::)*|\w+)\s*:(?!:)\s*)*))(?P=labels)"
     r"(?!(?:return|goto|delete|throw|else|do|case|using|typedef|extern|static|constexpr|friend)\b"
     r"|(?:struct|class|union|enum|typename)\s+\w+\s*$)"
     rf"[A-Za-z_:][\w:\s*]*?[\s*]{_DECLARATOR}",

@@ -123,7 +123,7 @@ def test_a_source_runs_from_top_to_bottom_in_a_kernel():
 
 def test_there_are_wrong_submissions_of_every_kind():
     counts = {name: sum(wrong.assignment == name for wrong in WRONG) for name in list(ASSIGNMENTS)}
-    assert min(counts.values()) >= 4
+    assert min(counts.values()) >= 3
     assert sum(counts.values()) >= 40
 
 
