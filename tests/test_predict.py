@@ -142,6 +142,8 @@ def test_arguments_must_not_change_and_several_arrays_are_compared_one_by_one(ca
     compare(doubled, lambda a: 2 * a, (np.arange(3),))
     said = "doubled([0, 1, 2]) is right, but doubled changes its argument 1."
     assert said in capsys.readouterr().out
+    compare(lambda a: np.isnan(a).sum(), lambda a: np.isnan(a).sum(), (np.array([1, np.nan]),))
+    assert capsys.readouterr().out == "Right.\n"
     pair = (np.arange(3), np.zeros((2, 2)))
     for mine, message in (
         ((np.arange(3), np.zeros((2, 2))), "Right."),

@@ -191,7 +191,8 @@ def _grade(options: argparse.Namespace) -> Result:
     from accelviz.course.autograde.processes import start_server
 
     start_server()  # first: it imports the library while nbgrader is imported here
-    need("nbgrader", "course")
+    need("nbgrader", "course", import_now=False)
+    need("nbformat", "course")
     from accelviz.course.autograde import grading, tables
 
     limits, output = _limits(options), _table(options, "grades-by-question.csv")

@@ -94,8 +94,9 @@ def compare(
             return
         changed = [
             number
-            for number, pair in enumerate(zip(arguments, case, strict=True), 1)
-            if isinstance(pair[1], np.ndarray) and not np.array_equal(*pair)
+            for number, (after, before) in enumerate(zip(arguments, case, strict=True), 1)
+            if isinstance(before, np.ndarray)
+            and not np.array_equal(after, before, equal_nan=before.dtype.kind in "fc")
         ]
         if changed:
             print(f"Not yet: {call} is right, but {name} changes its argument {changed[0]}.")

@@ -17,6 +17,7 @@ from accelviz.analysis.traffic import requests
 from accelviz.course.lesson import verdict
 from accelviz.datasets import load_graph
 from accelviz.devices import find_device, trace
+from accelviz.emulator.source import kernels_in
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
 from accelviz.measure import features, records
@@ -178,11 +179,13 @@ def _records(degrees: Any, rows: int, cut: int) -> Iterator[tuple[int, int, int,
 
 def _parameters(code: str) -> tuple[str, ...]:
     """Return the names of the parameters of `my_spmm`."""
-    bare = re.sub(r"//.*|/\*.*?\*/", "", code)
-    match = re.search(r"\bmy_spmm\s*\(([^)]*)\)", bare)
-    if match is None:
-        raise ArgumentError("my_spmm", "there is no such kernel", "a kernel my_spmm(...)")
-    return tuple(re.findall(r"(\w+)\s*(?:,|$)", match[1].strip()))
+    kernels = kernels_in(code)
+    if "my_spmm" not in kernels:
+        raise ArgumentError(
+            "my_spmm", "there is no such kernel", "a kernel __global__ void my_spmm(...)"
+        )
+    names, _ = kernels["my_spmm"]
+    return tuple(names)
 
 
 def right_version(rung: int) -> str:
@@ -225,6 +228,8 @@ def _cases(vectors: bool) -> tuple[tuple[Graph, Any], ...]:
 def climb(rung: int, code: str) -> pd.DataFrame | None:
     """Check a rung, score it on Cora, and keep it in `my_spmm.cu` if it is right.
 
+    If the file has a higher rung, its code stays, and only the score is kept.
+
     Parameters
     ----------
     rung : int
@@ -237,7 +242,7 @@ def climb(rung: int, code: str) -> pd.DataFrame | None:
     DataFrame or None
         The score beside those of the rungs before, None if the kernel is not right.
     """
-    if "..." in re.sub(r"//.*", "", code):
+    if "..." in _COMMENT_OR_TEXT.sub("", code):
         print("Not written yet: the kernel has dots (...) where your lines belong.")
         return None
     if reason := find_device("emulator").unavailable_reason():
@@ -264,27 +269,36 @@ def climb(rung: int, code: str) -> pd.DataFrame | None:
                 f'and "{RUNGS[rung - 1]}" needs {needed:,}.'
             )
             return None
-    scores = {number: before for number, before in _climbed().items() if number < rung}
-    scores[rung] = counted
-    _write(scores, code)
+    scores, highest = _climbed() | {rung: counted}, max(rung, _rung())
+    _write(scores, highest, code if highest == rung else _code())
+    kept = f"has rung {rung} now" if highest == rung else f"keeps the code of rung {highest}"
     print(
-        f"Right, with {len(_cases(rung >= 6))} matrices. {FILE} has rung {rung} now. "
+        f"Right, with {len(_cases(rung >= 6))} matrices. {FILE} {kept}. "
         f"The model's time is off by a factor of {model()[2]:.1f} at most, of recorded kernels."
     )
-    return table(scores)
+    return table(dict(sorted(scores.items())))
 
 
 def start(rung: int) -> None:
-    """Say whether `my_spmm.cu` has the rung before, and how to get a right version if not."""
-    if rung - 1 in _climbed():
-        print(f"{FILE} has your rung {rung - 1}, {RUNGS[rung - 2]}.")
+    """Say which rung `my_spmm.cu` has, or how to get the rung before if it has a lower one."""
+    if (written := _rung()) and written >= rung - 1:
+        print(f"{FILE} has rung {written}, {RUNGS[written - 1]}.")
     elif rung > 1:
         print(f"No rung {rung - 1} in {FILE}. my_spmm.take({rung - 1}) writes a right version.")
 
 
 def take(rung: int) -> None:
-    """Write the right version of a rung to `my_spmm.cu`."""
-    _write(dict(enumerate(RIGHT[:rung], 1)), right_version(rung))
+    """Write the right version of a rung to `my_spmm.cu`; scores of other rungs stay.
+
+    The learner's code of this rung or a higher one is first copied to `my_spmm-rungN.cu`.
+    """
+    written, code = _rung(), right_version(rung)
+    if written >= rung and _code() != right_version(written).strip("\n"):
+        copy = _unused_name(f"{FILE.stem}-rung{written}")
+        copy.write_bytes(FILE.read_bytes())
+        print(f"{copy} has your rung {written} now.")
+    right = dict(enumerate(RIGHT[:rung], 1))
+    _write(right | _climbed() | {rung: right[rung]}, rung, code)
     print(f"{FILE} has a right version of rung {rung}, {RUNGS[rung - 1]}.")
 
 
@@ -327,10 +341,9 @@ def model() -> tuple[float, float, float]:
 
 
 def beside() -> pd.DataFrame:
-    """Return the score of the last climbed rung beside those of kernels with recorded times."""
-    climbed = _climbed()
-    last = {"my_spmm": climbed[max(climbed)]} if climbed else {}
-    frame = _frame(last | RECORDED)
+    """Return the score of the rung in `my_spmm.cu` beside those of kernels with recorded times."""
+    written = {"my_spmm": _climbed()[rung]} if (rung := _rung()) else {}
+    frame = _frame(written | RECORDED)
     return frame.assign(recorded_us=_times()["median_us"].reindex(frame.index).round(1))
 
 
@@ -342,11 +355,15 @@ def strategy() -> MySpmm:
     ArgumentError
         If there is no such file, or it has no rung.
     """
-    if not (climbed := _climbed()):
+    if not (rung := _rung()):
         raise ArgumentError(str(FILE), "it has no rung", "a kernel that climb(...) has kept")
-    return MySpmm(FILE.read_text("utf-8"), max(climbed))
+    return MySpmm(FILE.read_text("utf-8"), rung)
 
 
+#: Comments and strings, whose dots are no missing lines.
+_COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
+_HEAD = "counted in the emulator:\n"
+_RUNG = re.compile(r"^// My SpMM, rung (\d)\.")
 _LINE = re.compile(r"^// rung (\d): ([\d,]+) requests, ([\d,]+) sectors, ([\d.]+) % idle, "
                    r"busiest warp ([\d,]+)$", re.M)  # fmt: skip
 
@@ -357,17 +374,42 @@ def _climbed() -> dict[int, Score]:
         return {}
     whole = lambda text: int(text.replace(",", ""))  # noqa: E731 - used four times in a line
     return {
-        int(rung): Score(whole(asked), whole(sectors), float(idle) / 100, whole(longest))
+        int(rung): Score(whole(asked), whole(sectors), round(float(idle) / 100, 3), whole(longest))
         for rung, asked, sectors, idle, longest in _LINE.findall(FILE.read_text("utf-8"))
     }
 
 
-def _write(scores: dict[int, Score], code: str) -> None:
-    head = [f"// My SpMM. Scores on {GRAPH} with {COLUMNS} columns, counted in the emulator:"]
-    for rung, (asked, sectors, idle, longest) in scores.items():
-        head.append(
-            f"// rung {rung}: {asked:,} requests, {sectors:,} sectors, {100 * idle:.1f} % idle, "
-            f"busiest warp {longest:,}"
+def _rung() -> int:
+    """Return the rung of the code in `my_spmm.cu`, 0 if it has none."""
+    climbed = _climbed()
+    match = _RUNG.match(FILE.read_text("utf-8")) if climbed else None
+    return int(match[1]) if match and int(match[1]) in climbed else max(climbed, default=0)
+
+
+def _code() -> str:
+    """Return the code in `my_spmm.cu`, without the scores."""
+    return _without_scores(FILE.read_text("utf-8"))
+
+
+def _without_scores(text: str) -> str:
+    return _LINE.sub("", text).split(_HEAD)[-1].strip("\n")
+
+
+def _unused_name(stem: str) -> Path:
+    """Return STEM.cu, or STEM-2.cu and so on, which does not exist yet."""
+    path, number = FILE.with_name(f"{stem}.cu"), 1
+    while path.exists():
+        number += 1
+        path = FILE.with_name(f"{stem}-{number}.cu")
+    return path
+
+
+def _write(scores: dict[int, Score], rung: int, code: str) -> None:
+    """Write scores, and the code of a rung, to `my_spmm.cu`."""
+    head = f"// My SpMM, rung {rung}. Scores on {GRAPH} with {COLUMNS} columns, {_HEAD}"
+    for number, (asked, sectors, idle, longest) in sorted(scores.items()):
+        head += (
+            f"// rung {number}: {asked:,} requests, {sectors:,} sectors, {100 * idle:.1f} % idle, "
+            f"busiest warp {longest:,}\n"
         )
-    bare = _LINE.sub("", code).split("counted in the emulator:\n")[-1].strip("\n")
-    FILE.write_text("\n".join([*head, bare]) + "\n", "utf-8")
+    FILE.write_text(f"{head}{_without_scores(code)}\n", "utf-8")

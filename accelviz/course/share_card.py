@@ -37,8 +37,9 @@ def share_card(times: pd.DataFrame | None = None, theme: str = "light") -> Share
     Parameters
     ----------
     times : DataFrame, optional
-        Result of `accelviz.benchmark` with the strategies "my_spmm" and others, on one graph with
-        one column count. By default the counts of the emulator are shown.
+        Result of `accelviz.benchmark` with the strategies "my_spmm" and others, on
+        `my_spmm.GRAPH` with `my_spmm.COLUMNS` columns. By default the counts of the emulator are
+        shown.
     theme : {"light", "dark"}
 
     Returns
@@ -49,7 +50,8 @@ def share_card(times: pd.DataFrame | None = None, theme: str = "light") -> Share
     Raises
     ------
     ArgumentError
-        If the theme is another one.
+        If the theme is another one, or if `times` has another graph or column count, no warm
+        times, or none of "my_spmm".
     """
     if theme not in _THEMES:
         raise ArgumentError("theme", repr(theme), " or ".join(map(repr, _THEMES)))
@@ -61,7 +63,7 @@ def share_card(times: pd.DataFrame | None = None, theme: str = "light") -> Share
     machine, date = "emulated", datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d")
     bars, unit = kernels["requests"].drop("row_thread"), "memory requests of all warps"
     if times is not None:
-        warm = times[times["state"] == "warm"]
+        warm = _warm(times)
         bars = warm.groupby("strategy")["median_us"].min()
         machine, date = str(warm["hardware"].iloc[0]), str(warm["date"].iloc[0])
         unit = "microseconds, warm"
@@ -93,6 +95,21 @@ def share_card(times: pd.DataFrame | None = None, theme: str = "light") -> Share
     )
     Path(f"my_spmm-{theme}.svg").write_text(svg, "utf-8")
     return ShareCard(svg)
+
+
+def _warm(times: pd.DataFrame) -> pd.DataFrame:
+    """Return the warm times; raise ArgumentError if they are not of the card's product."""
+    warm = times[(times["state"] == "warm") & times["median_us"].notna()]
+    expected = f"warm times of {my_spmm.GRAPH} with {my_spmm.COLUMNS} columns, with my_spmm"
+    for column, value in (("graph", my_spmm.GRAPH), ("columns", my_spmm.COLUMNS)):
+        if others := sorted({*warm[column]} - {value}):
+            problem = f"{column} is {', '.join(map(str, others))}"
+            raise ArgumentError("times", problem, expected)
+    if warm.empty:
+        raise ArgumentError("times", "there are no warm times", expected)
+    if "my_spmm" not in {*warm["strategy"]}:
+        raise ArgumentError("times", "there are none of my_spmm", expected)
+    return warm
 
 
 def _bars(

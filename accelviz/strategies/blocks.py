@@ -46,7 +46,8 @@ class RowStrategy(Strategy):
     file, entry : str
         Path of the kernel's file in `kernels/`; name of the kernel, by default the file's stem.
     code : str
-        CUDA source in place of a file, for a kernel written in a notebook.
+        CUDA source in place of a file, for a kernel written in a notebook; `file` is then only its
+        name in messages, and the default of `entry`.
     arrays : tuple of str
         CSR arrays among the kernel's arguments: "row_pointers", "columns" or both.
     rows_per_warp : int

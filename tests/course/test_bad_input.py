@@ -11,8 +11,11 @@ import pytest
 nbformat = pytest.importorskip("nbformat", reason="examining submissions needs nbformat")
 
 from accelviz import cli
-from accelviz.course.autograde import preflight
+from accelviz.course.autograde import grading, preflight
+from accelviz.course.autograde.common import need
+from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.preflight import examine
+from accelviz.errors import DeviceUnavailable
 from tests.course import tiny
 
 
@@ -27,6 +30,23 @@ def course(tmp_path):
     tiny.write_source(root / "source")
     (root / "submitted").mkdir()
     return root
+
+
+def test_a_package_whose_import_fails_is_named_with_how_to_install_it(tmp_path, monkeypatch):
+    (tmp_path / "broken_package.py").write_text("raise ImportError('no libbroken.so')")
+    monkeypatch.syspath_prepend(tmp_path)
+    need("broken_package", "lab", import_now=False)
+    with pytest.raises(DeviceUnavailable, match=r"no libbroken.so.*accelviz\[lab\]"):
+        need("broken_package", "lab")
+
+
+def test_nbgrader_is_needed_where_grading_first_imports_it(course, monkeypatch):
+    monkeypatch.setitem(sys.modules, "nbgrader", None)
+    (course / "gradebook.db").touch()
+    with pytest.raises(DeviceUnavailable, match=r"accelviz\[course\]"):
+        Course(course).check()
+    with pytest.raises(DeviceUnavailable, match=r"accelviz\[course\]"):
+        next(grading._grade_in_parallel(Course(course), [], {}, False, 1))
 
 
 def examined(folder, assignment, content, name="T1.ipynb"):

@@ -104,7 +104,7 @@ def test_not_written_yet_and_no_kernel(capsys):
     assert capsys.readouterr().out.startswith("Not written yet")
     assert my_spmm.climb(1, "__global__ void other() {}") is None
     assert "there is no such kernel" in capsys.readouterr().out
-    assert my_spmm.climb(1, "void my_spmm(float *rows) {}") is None
+    assert my_spmm.climb(1, "__global__ void my_spmm(float *rows) {}") is None
     assert "a parameter is called rows" in capsys.readouterr().out
 
 
@@ -114,13 +114,85 @@ def test_a_file_grows_by_rungs_and_is_a_strategy(capsys):
     my_spmm.start(8)
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("No rung 7")
-    assert said[2] == "my_spmm.cu has your rung 7, long rows cut."
+    assert said[2] == "my_spmm.cu has rung 7, long rows cut."
     frame = my_spmm.climb(8, my_spmm.right_version(8))
     assert capsys.readouterr().out.startswith("Right, with 3 matrices.")
     assert frame["requests"].tolist() == [score.requests for score in my_spmm.RIGHT]
     assert my_spmm.strategy().rung == 8
     assert my_spmm.beside().loc["my_spmm", "sectors"] == my_spmm.RIGHT[7].sectors
     assert my_spmm.FILE.read_text().count("extern") == 1
+
+
+def keep_scored(monkeypatch, requests):
+    """Let `climb` keep every kernel, with this number of requests."""
+    own = my_spmm.Score(requests, 100, 0.5, 10)
+    monkeypatch.setattr(my_spmm, "_cases", lambda vectors: ())
+    monkeypatch.setattr(my_spmm, "score", lambda *_: own)
+    return own
+
+
+def test_a_lower_rung_again_leaves_the_higher_code_and_scores(monkeypatch, capsys):
+    my_spmm.take(8)
+    code = my_spmm._code()
+    own = keep_scored(monkeypatch, 5_000)
+    capsys.readouterr()
+    frame = my_spmm.climb(1, my_spmm.right_version(1))
+    assert "my_spmm.cu keeps the code of rung 8." in capsys.readouterr().out
+    assert frame["requests"].tolist() == [5_000, *(right.requests for right in my_spmm.RIGHT[1:])]
+    assert my_spmm._code() == code
+    assert my_spmm._climbed() == dict(enumerate((own, *my_spmm.RIGHT[1:]), 1))
+    assert my_spmm.strategy().rung == 8
+    my_spmm.start(2)
+    assert capsys.readouterr().out == "my_spmm.cu has rung 8, several rows a warp.\n"
+
+
+def test_take_keeps_own_scores_and_copies_own_code(monkeypatch, tmp_path, capsys):
+    own = keep_scored(monkeypatch, 5_000)
+    my_spmm.climb(2, my_spmm.right_version(2))
+    my_spmm.climb(5, "// mine\n" + my_spmm.right_version(5))
+    before = my_spmm.FILE.read_text()
+    capsys.readouterr()
+    my_spmm.take(3)
+    my_spmm.take(3)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "my_spmm-rung5.cu has your rung 5 now."
+    assert said[1:] == ["my_spmm.cu has a right version of rung 3, sorted rows."] * 2
+    assert (tmp_path / "my_spmm-rung5.cu").read_text() == before
+    first, _, third, *_ = my_spmm.RIGHT
+    assert my_spmm._climbed() == {1: first, 2: own, 3: third, 5: own}
+    assert my_spmm.strategy().rung == 3
+    assert my_spmm.beside().loc["my_spmm", "requests"] == third.requests
+    my_spmm.climb(4, my_spmm.right_version(4))
+    assert my_spmm.strategy().rung == 4
+    my_spmm.climb(5, "// mine\n" + my_spmm.right_version(5))
+    my_spmm.take(5)
+    assert (tmp_path / "my_spmm-rung5-2.cu").exists()
+
+
+def test_a_file_without_the_rung_in_its_first_line_has_the_highest():
+    my_spmm.take(4)
+    text = my_spmm.FILE.read_text()
+    my_spmm.FILE.write_text(text.replace("My SpMM, rung 4.", "My SpMM."))
+    assert my_spmm.strategy().rung == 4
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        "const float X[], float Y[], const int n_rows",
+        "const float *X, // of rows, columns\n float *Y /* out,\n of (rows) */, int n_rows",
+        "const float *X /* a, */, /* b */ float *__restrict__ Y, int n_rows",
+    ],
+)
+def test_parameters_are_read_as_cuda_has_them(parameters):
+    code = f"/* void my_spmm(int a)\n*/\n__global__ void my_spmm({parameters}) {{}}"
+    assert my_spmm._parameters(code) == ("X", "Y", "n_rows")
+
+
+@pytest.mark.parametrize("text", ["/* first\n... then */", "// ...", 'const char *s = "...";'])
+def test_dots_in_comments_and_strings_are_not_missing_lines(text, capsys):
+    assert my_spmm.climb(1, f"{text}\n__global__ void other() {{}}") is None
+    assert "there is no such kernel" in capsys.readouterr().out
 
 
 def test_the_model_says_its_error():
@@ -152,7 +224,17 @@ def test_the_card_of_a_timed_kernel():
     my_spmm.take(8)
     cpu = {"device": "cpu", "repeats": 2, "progress": False}
     times = accelviz.benchmark("cora", ["row_thread", "graphblast"], my_spmm.COLUMNS, **cpu)
-    svg = share_card(times.assign(hardware="A GPU", date="2026-01-02")).svg
+    times = times.assign(hardware="A GPU", date="2026-01-02")
+    for other, message in (
+        (times, "none of my_spmm"),
+        (times.assign(state="cold"), "no warm times"),
+        (times.assign(median_us=float("nan")), "no warm times"),
+        (times.assign(graph="citeseer"), "graph is citeseer"),
+        (times.assign(columns=32), "columns is 32"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            share_card(other)
+    svg = share_card(times.replace({"strategy": {"row_thread": "my_spmm"}})).svg
     assert "A GPU · 2026-01-02" in svg
     assert "microseconds" in svg
     assert "graphblast" in svg

@@ -9,21 +9,26 @@ from typing import Any
 from accelviz.errors import DeviceUnavailable
 
 
-def need(package: str, extra: str) -> None:
-    """Raise DeviceUnavailable, with how to install it, if a package is not installed.
+def need(package: str, extra: str, *, import_now: bool = True) -> None:
+    """Raise DeviceUnavailable, with how to install it, if a package cannot be imported.
 
-    It is not imported: nbgrader takes a second, which the first line of progress need not wait for.
+    With `import_now=False` it is only looked for: nbgrader's import takes a second, which the first
+    line of progress need not wait for. Another call must then come before the first import.
     """
+    problem, cause = "", None
     try:
-        is_installed = importlib.util.find_spec(package) is not None
-    except (ImportError, ValueError):
-        is_installed = False
-    if not is_installed:
+        if importlib.util.find_spec(package) is None:
+            problem = "it is not installed"
+        elif import_now:
+            importlib.import_module(package)
+    except (ImportError, ValueError) as error:
+        problem, cause = f"it cannot be imported ({first_line(error)})", error
+    if problem:
         raise DeviceUnavailable(
             package,
-            "it is not installed",
+            problem,
             f"`make {extra}` in a checkout, else pip install 'accelviz[{extra}]'",
-        )
+        ) from cause
 
 
 def clean(text: object) -> str:

@@ -74,6 +74,7 @@ class Course:
         if glob.escape(path) != path:
             raise ArgumentError(path, "nbgrader takes no path with [, ], * or ?", "another folder")
         if (self.root / "gradebook.db").exists():
+            need("nbgrader", "course")
             try:
                 with self.gradebook():
                     pass

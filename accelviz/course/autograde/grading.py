@@ -83,7 +83,7 @@ def grade(
     DeviceUnavailable
         If nbgrader is not installed.
     """
-    need("nbgrader", "course")
+    need("nbgrader", "course", import_now=False)
     root = root.resolve()  # submissions are examined by a process that works elsewhere
     course = Course(root)
     known = course.assignments()
@@ -191,6 +191,7 @@ def _grade_in_parallel(
     jobs: int | None,
 ) -> Iterator[Graded]:
     """Run submissions in parallel, and pass each to nbgrader when it is done."""
+    need("nbgrader", "course")
     from accelviz.course.autograde.execute import SandboxedExecute
 
     course.seed()  # raises an error before any submission runs
