@@ -11,8 +11,9 @@ from accelviz.errors import ArgumentError, GraphError
 #: Type of the option `columns`.
 Columns = Sequence[str | int] | None
 
-#: A finite number in decimal or scientific notation.
-NUMBER = r"[-+]?+(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][-+]?+[0-9]++)?+"
+#: A finite number in decimal or scientific notation. Groups have no possessive quantifier, which is
+#: wrong before Python 3.11.5.
+NUMBER = r"[-+]?+(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][-+]?+[0-9]++)?"
 
 #: Words about whether edges have a direction, or stand for both.
 DIRECTION = re.compile(

@@ -32,7 +32,7 @@ _FORMS = {
     "real": (rf"{_POSITION}[ \t]++{NUMBER}", "row column value"),
 }
 #: Comments, blank lines and the size line.
-_HEAD = re.compile(rb"(?:[ \t]*+(?:%[^\n]*+)?\n)*+[^\n]++\n")
+_HEAD = re.compile(rb"(?:[ \t]*+(?:%[^\n]*+)?\n)*(?![ \t]*+[%\n])[^\n]++\n")
 _BANNER = re.compile(rb"\A%%?matrixmarket", re.IGNORECASE)
 
 
@@ -97,20 +97,18 @@ class _Stream:
 def _checked(path: Path, lines: Lines, field: str) -> Iterator[bytes]:
     """Check the lines of each block and yield it: SciPy ignores text after a number."""
     line, expected = _FORMS.get(field, _FORMS["real"])
-    form = re.compile(rf"(?:[ \t]*+(?:{line}[ \t]*+)?+\n)*+".encode())
+    wrong = re.compile(rf"^(?![ \t]*+(?:{line}[ \t]*+)?$)".encode(), re.MULTILINE)
     in_head = True
     for first_line, block in lines:
         start = 0
         if in_head:
             head = _HEAD.match(block)
             start, in_head = head.end() if head else len(block), head is None
-        if not form.fullmatch(block, start):
-            first_line += block.count(b"\n", 0, start)
-            for number, text in enumerate(block[start:].split(b"\n"), first_line):
-                if not form.fullmatch(text + b"\n"):
-                    comment = text.lstrip().startswith(b"%")
-                    expected += "; comments stand before the line of sizes" if comment else ""
-                    raise malformed(path, number, quoted(text.strip()), expected)
+        if line_start := wrong.search(block, start):
+            number = first_line + block.count(b"\n", 0, line_start.start())
+            text = block[line_start.start() :].partition(b"\n")[0]
+            expected += "; comments stand before the line of sizes" * text.lstrip().startswith(b"%")
+            raise malformed(path, number, quoted(text.strip()), expected)
         yield block
 
 
