@@ -271,9 +271,9 @@ def climb(rung: int, code: str) -> pd.DataFrame | None:
             return None
     scores, highest = _climbed() | {rung: counted}, max(rung, _rung())
     _write(scores, highest, code if highest == rung else _code())
-    kept = f"has rung {rung} now" if highest == rung else f"keeps the code of rung {highest}"
+    outcome = f"has rung {rung} now" if highest == rung else f"keeps the code of rung {highest}"
     print(
-        f"Right, with {len(_cases(rung >= 6))} matrices. {FILE} {kept}. "
+        f"Right, with {len(_cases(rung >= 6))} matrices. {FILE} {outcome}. "
         f"The model's time is off by a factor of {model()[2]:.1f} at most, of recorded kernels."
     )
     return table(dict(sorted(scores.items())))
@@ -297,8 +297,8 @@ def take(rung: int) -> None:
         copy = _unused_name(f"{FILE.stem}-rung{written}")
         copy.write_bytes(FILE.read_bytes())
         print(f"{copy} has your rung {written} now.")
-    right = dict(enumerate(RIGHT[:rung], 1))
-    _write(right | _climbed() | {rung: right[rung]}, rung, code)
+    ours = dict(enumerate(RIGHT[:rung], 1))
+    _write(ours | _climbed() | {rung: ours[rung]}, rung, code)
     print(f"{FILE} has a right version of rung {rung}, {RUNGS[rung - 1]}.")
 
 

@@ -125,29 +125,29 @@ def test_a_file_grows_by_rungs_and_is_a_strategy(capsys):
 
 def keep_scored(monkeypatch, requests):
     """Let `climb` keep every kernel, with this number of requests."""
-    own = my_spmm.Score(requests, 100, 0.5, 10)
+    scored = my_spmm.Score(requests, 100, 0.5, 10)
     monkeypatch.setattr(my_spmm, "_cases", lambda vectors: ())
-    monkeypatch.setattr(my_spmm, "score", lambda *_: own)
-    return own
+    monkeypatch.setattr(my_spmm, "score", lambda *_: scored)
+    return scored
 
 
 def test_a_lower_rung_again_leaves_the_higher_code_and_scores(monkeypatch, capsys):
     my_spmm.take(8)
     code = my_spmm._code()
-    own = keep_scored(monkeypatch, 5_000)
+    scored = keep_scored(monkeypatch, 5_000)
     capsys.readouterr()
     frame = my_spmm.climb(1, my_spmm.right_version(1))
     assert "my_spmm.cu keeps the code of rung 8." in capsys.readouterr().out
-    assert frame["requests"].tolist() == [5_000, *(right.requests for right in my_spmm.RIGHT[1:])]
+    assert frame["requests"].tolist() == [5_000, *(rung.requests for rung in my_spmm.RIGHT[1:])]
     assert my_spmm._code() == code
-    assert my_spmm._climbed() == dict(enumerate((own, *my_spmm.RIGHT[1:]), 1))
+    assert my_spmm._climbed() == dict(enumerate((scored, *my_spmm.RIGHT[1:]), 1))
     assert my_spmm.strategy().rung == 8
     my_spmm.start(2)
     assert capsys.readouterr().out == "my_spmm.cu has rung 8, several rows a warp.\n"
 
 
 def test_take_keeps_own_scores_and_copies_own_code(monkeypatch, tmp_path, capsys):
-    own = keep_scored(monkeypatch, 5_000)
+    scored = keep_scored(monkeypatch, 5_000)
     my_spmm.climb(2, my_spmm.right_version(2))
     my_spmm.climb(5, "// mine\n" + my_spmm.right_version(5))
     before = my_spmm.FILE.read_text()
@@ -159,7 +159,7 @@ def test_take_keeps_own_scores_and_copies_own_code(monkeypatch, tmp_path, capsys
     assert said[1:] == ["my_spmm.cu has a right version of rung 3, sorted rows."] * 2
     assert (tmp_path / "my_spmm-rung5.cu").read_text() == before
     first, _, third, *_ = my_spmm.RIGHT
-    assert my_spmm._climbed() == {1: first, 2: own, 3: third, 5: own}
+    assert my_spmm._climbed() == {1: first, 2: scored, 3: third, 5: scored}
     assert my_spmm.strategy().rung == 3
     assert my_spmm.beside().loc["my_spmm", "requests"] == third.requests
     my_spmm.climb(4, my_spmm.right_version(4))
