@@ -365,5 +365,7 @@ def test_ctrl_c_and_a_closed_pipe_end_without_a_traceback(folder):
 def test_the_help_has_an_example_that_works(folder):
     status, output, _ = check(folder, "--help")
     assert status == 0
+    assert re.search(r"--kernel NAME\s+__global__ function", output)
+    assert re.search(r"--cluster \S+\s+number of blocks of a cluster", output)
     (example,) = re.findall(r"^  accelviz check (add.cu .*)$", output, re.M)
     assert check(folder, *example.split())[0] == 0

@@ -54,6 +54,37 @@ def test_numbers_are_those_of_curand(state):
         np.testing.assert_allclose(output, numbers, rtol=3e-7 if output.itemsize == 4 else 1e-14)
 
 
+PAIRS = """#include <curand_kernel.h>
+template <typename State>
+__device__ float4 fourth(State *state) { return {}; }
+template <>
+__device__ float4 fourth(curandStatePhilox4_32_10_t *state) { return curand_normal4(state); }
+template <typename State>
+__global__ void k(float *N, double *M, int between) {
+    State state;
+    curand_init(1, 0, 0, &state);
+    N[0] = curand_normal(&state);
+    M[0] = curand_normal_double(&state);
+    if (between) {
+        N[2] = curand_normal2(&state).x + fourth(&state).x;
+        M[2] = curand_normal2_double(&state).x;
+    }
+    N[1] = curand_normal(&state);
+    M[1] = curand_normal_double(&state);
+}
+"""
+
+
+@pytest.mark.parametrize("state", EXPECTED)
+def test_pairs_do_not_change_the_second_number_of_a_pair(state):
+    outputs = [(np.zeros(3, np.float32), np.zeros(3)) for _ in range(2)]
+    for between, (N, M) in enumerate(outputs):
+        emulate(PAIRS, 1, 1, N, M, between, kernel=f"k<{state}>")
+    for expected, numbers in zip(*outputs, strict=True):
+        np.testing.assert_array_equal(numbers[:2], expected[:2])
+        assert numbers[2] not in (0, *numbers[:2])
+
+
 MISTAKES = """#include <curand_kernel.h>
 typedef unsigned Word;
 __global__ void k(Word *states, float *Y, int init) {

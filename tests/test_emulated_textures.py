@@ -33,6 +33,16 @@ OTHERS = """extern "C" __global__ void k(cudaTextureObject_t line, cudaTextureOb
     tex2D(Z + t, bytes, (t % 4 + 1.5f) / 4, (t / 4 + 0.5f) / 8);
 }
 """
+READ_AND_WRITTEN = """extern "C" __global__ void k(cudaTextureObject_t t, float *Y) {
+    Y[threadIdx.x] = tex1Dfetch<float>(t, threadIdx.x) + 10;
+}
+"""
+HALVES = """extern "C" __global__ void k(cudaSurfaceObject_t low, cudaSurfaceObject_t high) {
+    const int x = threadIdx.x * sizeof(float), y = x + 4 * sizeof(float);
+    surf1Dwrite(surf1Dread<float>(low, x) + 10, low, x);
+    surf1Dwrite(surf1Dread<float>(high, y) + 20, high, y);
+}
+"""
 
 
 def index(i, size, address):
@@ -84,6 +94,23 @@ def test_surfaces_are_read_and_written():
     np.testing.assert_array_equal(array, before[..., ::-1])
 
 
+def test_only_elements_that_a_surface_changes_are_written_back():
+    A = np.arange(4, dtype=np.float32)
+    emulate(READ_AND_WRITTEN, 1, 4, Texture(A), A)
+    np.testing.assert_array_equal(A, [10, 11, 12, 13])
+    A = np.arange(8, dtype=np.float32)
+    emulate(HALVES, 1, 4, Texture(A), Texture(A))
+    np.testing.assert_array_equal(A, [10, 11, 12, 13, 24, 25, 26, 27])
+
+
+def test_textures_may_be_tensors_of_pytorch():
+    torch = pytest.importorskip("torch")
+    A = torch.arange(8, dtype=torch.float32)
+    outputs = emulate(HALVES, 1, 4, Texture(A), Texture(np.zeros(8, np.float32)))
+    np.testing.assert_array_equal(A.numpy(), [10, 11, 12, 13, 4, 5, 6, 7])
+    np.testing.assert_array_equal(outputs["low"], A.numpy())
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_mistakes_with_surfaces_are_named(seed):
     texture = Texture(np.zeros((3, 20, 2), np.float32), channels=2)
@@ -121,6 +148,7 @@ def test_textures_of_one_and_three_axes_layers_and_bytes():
         Texture(np.zeros((4, 4), np.float32), address="around"),
         Texture(np.zeros((4, 4), np.int32), linear=True),
         Texture(np.zeros((0, 4), np.float32)),
+        Texture(np.zeros((4, 4), np.int32), as_float=True),
     ],
 )
 def test_textures_that_no_gpu_has_are_refused(texture):

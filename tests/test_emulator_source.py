@@ -106,6 +106,8 @@ UNMENTIONED = (
     "Simulation::Simulation(size_t n) { start(n); }",
     "struct Window { GLFWwindow *handle; };",
     "EVAL(GEN_TYPE, GEN_TARGET)",
+    "constexpr int rows{4}, columns{5}, m = 6;",
+    "constexpr float bias = float{1} * 2;",
     "__device__ void fill(int **x) { *x = new int[4]; }",
     "template <typename T> __device__ void child(T n) { kernel<<<1, n>>>(); }",
     "struct Hash { __device__ int operator()(thrust::tuple<int> t) { return 0; } };",
@@ -119,6 +121,17 @@ MENTIONED = (
     "int limit[2], *first;\n__global__ void k(int *Y) { Y[0] = *first; }",
     "#define ADD(T) __global__ void k(T *Y) { Y[0] += one(); }\nint one() { return 1; }\nADD(int)",
     "__device__ int f() { return 0; }\n__global__ void k() {}",
+    *(
+        f"constexpr {variables};\n__global__ void k(float *Y) {{ Y[0] = used; }}"
+        for variables in (
+            "float w[3] = {1, 2, 3}, used = 0.5f",
+            "int rows{4}, used{5}",
+            "int rows{4}, columns{5}, used = 6",
+            "float used = square(2.0f), w[1] = {1}",
+            "int used = 1 +\n    2 * three",
+            "struct V { int x; } used = {1}, v{2}",
+        )
+    ),
     "struct V {};\n__device__ V operator+(V a, V b) { return a; }\n__global__ void k() {}",
 )
 

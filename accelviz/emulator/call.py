@@ -174,6 +174,7 @@ def trace_kernel(
     *arguments: Any,
     kernel: str | None = None,
     shared_bytes: int = 0,
+    cluster: int | tuple[int, ...] | None = None,
     defines: Mapping[str, Any] | None = None,
     include: Collection[str | Path] = (),
     symbols: Mapping[str, npt.NDArray[Any]] | None = None,
@@ -186,8 +187,8 @@ def trace_kernel(
 
     Parameters
     ----------
-    source, grid, block, *arguments, kernel, shared_bytes, defines, include, symbols, arch, \
-    timeout, **named
+    source, grid, block, *arguments, kernel, shared_bytes, cluster, defines, include, symbols, \
+    arch, timeout, **named
         As in `emulate`, but arrays are not changed.
     to_the_mistake : bool
         If the kernel makes a mistake, return the accesses before it instead of raising an error.
@@ -202,7 +203,7 @@ def trace_kernel(
     ArgumentError, KernelError, DeviceUnavailable
         As `emulate` does.
     """
-    launch = checked_launch(grid, block, shared_bytes)
+    launch = checked_launch(grid, block, shared_bytes, cluster)
     # Loads that a GPU's compiler may merge or drop are counted only on the way to a mistake.
     source_kernel = replace(
         read_kernel(source, kernel, defines, arch, include), every_load=to_the_mistake

@@ -81,9 +81,9 @@ def parser() -> argparse.ArgumentParser:
     size: dict[str, Any] = {"type": _size, "required": True, "metavar": "X[,Y[,Z]]"}
     check.add_argument("--grid", help="number of blocks", **size)
     check.add_argument("--block", help="number of threads of a block", **size)
-    helps = "__global__ function, if there are several; 'k<32>' for an instance of a template"
     helps = "number of blocks of a cluster, by default those of __cluster_dims__"
     check.add_argument("--cluster", help=helps, type=_size, metavar="X[,Y[,Z]]")
+    helps = "__global__ function, if there are several; 'k<32>' for an instance of a template"
     check.add_argument("--kernel", metavar="NAME", help=helps)
     check.add_argument("--shared", type=int, default=0, metavar="BYTES", help="of dynamic memory")
     helps = "order of threads and random arrays; 0, the default, runs threads in order"

@@ -67,6 +67,9 @@ _COMMENT_OR_CONDITION = re.compile(
     r"(?:if|ifdef|ifndef|elif|else|endif|define|undef|include)\b(?:\\\n|[^\n])*)|[^\n]",
     re.S | re.M,
 )
+#: Braces without others in them; text after a `}` that goes on with the same declaration.
+_BRACES = re.compile(r"\{[^{}]*\}")
+_CONTINUATION = re.compile(r"\s*[,.*+\-?|&<>=%^]")
 #: The end of the text before the `{` of a class.
 _CLASS = re.compile(r"\b(?:class|struct|union)\b[^()]*$")
 #: Macros of CUDA that functions of the host may have, too.
@@ -347,6 +350,7 @@ def _parameters(text: str) -> Iterator[str]:
 def _definitions(source: str) -> Iterator[tuple[int, int]]:
     """Yield (begin, end) of each function, class and declaration outside of others."""
     depth, begin = 0, 0  # number of scopes around the definition that is scanned; 0: none
+    continues = False  # whether a declaration continues after the braces of an initialiser
     for token in _scan(source):
         end = token.match.end()
         if depth:
@@ -354,11 +358,16 @@ def _definitions(source: str) -> Iterator[tuple[int, int]]:
                 depth = 0
                 if _CLASS.search(_SPECIFIER.sub(" ", re.split("{", source[begin:end])[0])):
                     end = source.find(";", end) + 1 or end
-                yield begin, end
+                    continues = False
+                else:
+                    continues = _CONTINUATION.match(source, end) is not None
+                if not continues:
+                    yield begin, end
         elif token.in_file and token.text == "{" and not token.statement.endswith("="):
-            depth, begin = len(token.scopes), token.begin
+            depth, begin = len(token.scopes), begin if continues else token.begin
         elif token.in_file and token.text == ";" and not token.scopes[-1].parentheses:
-            yield token.begin, end
+            yield begin if continues else token.begin, end
+            continues = False
         elif token.in_file and token.text == "}" and token.statement:  # calls of macros
             yield token.begin, token.match.start()
 
@@ -455,22 +464,27 @@ def _declared_names(text: str) -> set[str]:
         return {"operator"}
     if match := re.match(r"using\s+(?:[\w:]*?(\w+)\s*$|(\w+)\s*=)", head):
         return {match[1] or match[2]}
-    body, _, declared = text[len(head) :].rpartition("}")
+    body, plain = text[len(head) :].rpartition("}")[0], text
+    while (outer := _BRACES.sub("", plain)) != plain:
+        plain = outer
+    declaration = plain.partition(";")[0].strip()
     tag = re.match(r"(?:\w+\s+)*?(class|struct|union|enum)\b(?:\s+(?:class|struct)\b)?", head)
     if tag and ("}" in text or head.startswith(tag[1])) and "(" not in head.partition(":")[0]:
         names = {*re.findall(r"\w+", head[tag.end() :].partition(":")[0])[:1]}
-        names |= {*re.findall(r"\w+", declared), *_separated_names(head[tag.end() :])}
+        names |= {*re.findall(r"\w+", declaration[len(head) :])}
+        names |= _separated_names(head[tag.end() :])
         return names | {*re.findall(r"\w+", body if tag[1] == "enum" else "")}
-    while (plain := _TEMPLATE_ARGUMENTS.sub("", head)) != head:
-        head = plain
-    if match := re.search(r"\(\s*\*\s*(?:const\s+)?(\w+)|(\w+)\s*\(", head):  # f(), or (*f)()
+    while (outer := _TEMPLATE_ARGUMENTS.sub("", declaration)) != declaration:
+        declaration = outer
+    first = re.split("[={]", declaration)[0]
+    if match := re.search(r"\(\s*\*\s*(?:const\s+)?(\w+)|(\w+)\s*\(", first):  # f(), or (*f)()
         return {match[1] or match[2]}
-    return _separated_names(head)
+    return _separated_names(declaration)
 
 
 def _separated_names(declaration: str) -> set[str]:
     """Return the names of the variables in `int a[2], *b = 0`."""
-    parts = (re.sub(r"\[[^\]]*\]|=.*", "", part) for part in _separated(declaration))
+    parts = (re.sub(r"(?s)\[[^\]]*\]|=.*", "", part) for part in _separated(declaration))
     return {name for part in parts for name in re.findall(r"\w+", part)[-1:]}
 
 

@@ -71,6 +71,9 @@ class Texture:
             raise ArgumentError(
                 name, "linear=True for integers", "as_float=True, or an array of floats"
             )
+        if self.as_float and not is_float and array.itemsize > 2:
+            problem = f"as_float=True for {array.dtype}"
+            raise ArgumentError(name, problem, "integers of 8 or 16 bits")
         head = np.zeros((), _HEAD)
         head["magic"], head["dimensions"], head["channels"] = _MAGIC, len(lengths), self.channels
         head["size"] = (*lengths[::-1], 1, 1)[:3]
@@ -81,7 +84,7 @@ class Texture:
         elements = np.ascontiguousarray(array).tobytes()
         content = elements + bytes(-len(elements) % 16) + head.tobytes()
         texture = np.frombuffer(bytearray(content), np.uint8).view(PackedTexture)
-        texture.texture = self
+        texture.texture, texture.elements = self, elements
         return texture
 
 
@@ -89,11 +92,16 @@ class PackedTexture(np.ndarray[Any, np.dtype[np.uint8]]):
     """The elements of a texture and its head, as bytes."""
 
     texture: Texture
+    elements: bytes  # of the array, as of the latest `packed` or `unpacked`
 
     def unpacked(self) -> npt.NDArray[Any]:
-        """Write what a surface has changed into the texture's array, and return it."""
-        array = self.texture.array
-        content = np.asarray(self)[: array.nbytes].view(array.dtype).reshape(array.shape)
-        if not np.array_equal(content, array, equal_nan=array.dtype.kind == "f"):
-            array[...] = content
+        """Write the elements that a surface has changed to the texture's array, and return it."""
+        array = np.asarray(self.texture.array)
+        content = np.asarray(self)[: array.nbytes]
+        bits = np.dtype(f"u{array.itemsize}")
+        is_changed = content.view(bits) != np.frombuffer(self.elements, bits)
+        if is_changed.any():
+            is_changed = is_changed.reshape(array.shape)
+            array[is_changed] = content.view(array.dtype).reshape(array.shape)[is_changed]
+            self.elements = content.tobytes()
         return array

@@ -345,9 +345,9 @@ inline void run_cluster(std::span<const std::uint32_t> numbers) {
 inline void run_clusters(std::vector<std::uint32_t> numbers) {
     for (std::size_t i = 0; i < numbers.size() && !failed();) {
         const std::uint32_t cluster = cluster_of(numbers[i]);
-        const auto is_mate = [&](std::uint32_t number) { return cluster_of(number) == cluster; };
+        const auto is_member = [&](std::uint32_t number) { return cluster_of(number) == cluster; };
         const auto rest = numbers.begin() + std::ptrdiff_t(i);
-        const auto end = std::stable_partition(rest, numbers.end(), is_mate);
+        const auto end = std::stable_partition(rest, numbers.end(), is_member);
         run_cluster({rest, end});
         i = std::size_t(end - numbers.begin());
     }

@@ -5,7 +5,7 @@
 
 namespace emulator {
 
-// The second number of a pair of normal numbers, which the next call returns.
+// The second number of a pair of normal numbers, which the next `curand_normal` returns.
 struct NormalPair {
     int has_float, has_double;
     float next;
@@ -118,28 +118,32 @@ struct StateInUse : State {
         if constexpr (std::is_same_v<State, Xorwow>) return fine_double();
         else return double(this->next()) * 0x1p-32 + 0x1p-32;
     }
-    // Two normal numbers by the transform of Box and Muller; the second one is in `pair`.
-    EMULATOR_PURE float first_normal() {
+    // Two normal numbers by the transform of Box and Muller.
+    EMULATOR_PURE float2 two_normals() {
         constexpr float circle = 0x1p-32f * 6.2831855f;
         const float u = uniform(), v = float(this->next()) * circle + circle / 2;
         const float radius = std::sqrt(-2.0f * std::log(u));
-        this->pair.next = radius * std::cos(v);
-        return radius * std::sin(v);
+        return {radius * std::sin(v), radius * std::cos(v)};
     }
-    EMULATOR_PURE double first_normal_double() {
+    EMULATOR_PURE double2 two_normals_double() {
         const double u = fine_double();
         const double v = (double(next_long()) * 0x1p-52 + 0x1p-53) * 3.141592653589793;
         const double radius = std::sqrt(-2.0 * std::log(u));
-        this->pair.next_double = radius * std::cos(v);
-        return radius * std::sin(v);
+        return {radius * std::sin(v), radius * std::cos(v)};
     }
     EMULATOR_PURE float normal() {
         this->pair.has_float = !this->pair.has_float;
-        return this->pair.has_float ? first_normal() : this->pair.next;
+        if (!this->pair.has_float) return this->pair.next;
+        const float2 normals = two_normals();
+        this->pair.next = normals.y;
+        return normals.x;
     }
     EMULATOR_PURE double normal_double() {
         this->pair.has_double = !this->pair.has_double;
-        return this->pair.has_double ? first_normal_double() : this->pair.next_double;
+        if (!this->pair.has_double) return this->pair.next_double;
+        const double2 normals = two_normals_double();
+        this->pair.next_double = normals.y;
+        return normals.x;
     }
 };
 
@@ -180,17 +184,10 @@ EMULATOR_DRAWN(float, curand_uniform, use.uniform())
 EMULATOR_DRAWN(double, curand_uniform_double, use.uniform_double())
 EMULATOR_DRAWN(float, curand_normal, use.normal())
 EMULATOR_DRAWN(double, curand_normal_double, use.normal_double())
+EMULATOR_DRAWN(float2, curand_normal2, use.two_normals())
+EMULATOR_DRAWN(double2, curand_normal2_double, use.two_normals_double())
 #undef EMULATOR_DRAWN
-// Several numbers at once; the initialiser of a vector evaluates its items in order.
-#define EMULATOR_DRAWN(TYPE, NAME, STATE, ...)               \
-    template <typename State>                                \
-    EMULATOR_INSTRUCTION TYPE NAME(STATE *state) {           \
-        EMULATOR_STATE;                                      \
-        return TYPE{__VA_ARGS__};                            \
-    }
-EMULATOR_DRAWN(float2, curand_normal2, State, use.first_normal(), use.pair.next)
-EMULATOR_DRAWN(double2, curand_normal2_double, State, use.first_normal_double(), use.pair.next_double)
-#undef EMULATOR_DRAWN
+// Four numbers at once; the initialiser of a vector evaluates its items in order.
 #define EMULATOR_DRAWN(TYPE, NAME, ...)                                \
     EMULATOR_INSTRUCTION inline TYPE NAME(emulator::Philox *state) {   \
         using State = emulator::Philox;                                \
@@ -199,10 +196,13 @@ EMULATOR_DRAWN(double2, curand_normal2_double, State, use.first_normal_double(),
     }
 EMULATOR_DRAWN(uint4, curand4, use.next(), use.next(), use.next(), use.next())
 EMULATOR_DRAWN(float4, curand_uniform4, use.uniform(), use.uniform(), use.uniform(), use.uniform())
-EMULATOR_DRAWN(float4, curand_normal4, use.first_normal(), use.pair.next, use.first_normal(),
-               use.pair.next)
 #undef EMULATOR_DRAWN
 #undef EMULATOR_STATE
+EMULATOR_INSTRUCTION inline float4 curand_normal4(emulator::Philox *state) {
+    emulator::StateInUse<emulator::Philox> use(state, EMULATOR_HERE);
+    const float2 a = use.two_normals(), b = use.two_normals();
+    return float4{a.x, a.y, b.x, b.y};
+}
 template <typename State>
 EMULATOR_INSTRUCTION float curand_log_normal(State *state, float mean, float deviation) {
     emulator::StateInUse<State> use(state, EMULATOR_HERE);
