@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from accelviz import convolution
+from accelviz.convolution.networks import UNITS
 from accelviz.torch import SlidingChannelConv2d
 
 #: A 1 x 1 convolution by its channels; None for a standard 3 x 3 convolution.
@@ -30,16 +32,15 @@ class Described(NamedTuple):
     depths: tuple[int, ...]
 
 
-_WIDE, _RES = (64, 128, 256, 512, 512), (64, 128, 256, 512)
+def _described(network: convolution.Network) -> Described:
+    return Described(network.unit, tuple(one.channels for one in network.stages), network.depths)
+
+
 NETWORKS = {
-    "VGG16": Described("conv", _WIDE, (2, 2, 3, 3, 3)),
-    "VGG19": Described("conv", _WIDE, (2, 2, 4, 4, 4)),
-    "MobileNet": Described("dw+pw", (64, 128, 256, 512, 1024), (1, 2, 2, 6, 2)),
-    "ResNet18": Described("basic", _RES, (2, 2, 2, 2)),
-    "ResNet50": Described("bottleneck", _RES, (3, 4, 6, 3)),
+    name: _described(convolution.NETWORKS[name]) for name in ("VGG16", "VGG19", "MobileNet")
 }
-#: Output channels of a unit over those of its stage.
-EXPANSION = {"bottleneck": 4}
+NETWORKS["ResNet18"] = Described("basic", (64, 128, 256, 512), (2, 2, 2, 2))
+NETWORKS["ResNet50"] = _described(convolution.NETWORKS["ResNet50"])
 
 
 class _Stacked(SlidingChannelConv2d):
@@ -167,7 +168,7 @@ def _unit(unit: str, before: int, inner: int, stride: int, mix: Mixing) -> list[
         second = spatial(inner, inner, 1, mix, active=False)
         path, after = [*spatial(before, inner, stride, mix), *second], inner
     else:
-        after = EXPANSION[unit] * inner
+        after = UNITS[unit] * inner
         first, last = _conv(before, inner, 1), _conv(inner, after, 1)
         middle = spatial(inner, inner, stride, mix)
         path = [*_followed(first, inner), *middle, *_followed(last, after, False)]
@@ -217,7 +218,7 @@ def image_network(
             # A convolution of the image itself is a standard one.
             of_image = None if before == 3 else mix
             layers += _unit(unit, before, inner, stride if number == 0 else 1, of_image)
-            before = inner * EXPANSION.get(unit, 1)
+            before = inner * UNITS.get(unit, 1)
         stride = 1 if unit == "conv" else 2
         layers += [nn.MaxPool2d(2)] if unit == "conv" else []
     if large and unit == "conv":

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 from image_networks import NETWORKS, image_network, n_parameters
-from study import append, full_machine, parser, reset_torch_memory
+from study import append, full_machine, parser, reset_torch_memory, step_milliseconds
 from torch import nn
 
 KINDS = ("sliding", "tf32", "masked", "convolution_stack", "channel_stack")
@@ -96,28 +96,11 @@ def measured(
 
     for _ in range(3):
         step()
-    milliseconds = times(step, options.steps, is_gpu)
+    milliseconds = step_milliseconds(step, options.steps, is_gpu)
     low, median, high = np.percentile(milliseconds, [10, 50, 90])
     row = {"median_ms": median, "p10_ms": low, "p90_ms": high, "steps": options.steps}
     peak = (torch.cuda.max_memory_allocated() - before) / 2**20 if is_gpu else None
     return {**row, "peak_mib": peak, "parameters": n_parameters(module)}
-
-
-def times(step: Any, steps: int, is_gpu: bool) -> Any:
-    """Return milliseconds of each step."""
-    if not is_gpu:
-        marks = [time.process_time()]
-        for _ in range(steps):
-            step()
-            marks.append(time.process_time())
-        return 1e3 * np.diff(marks)
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)]
-    events[0].record()
-    for event in events[1:]:
-        step()
-        event.record()
-    torch.cuda.synchronize()
-    return [a.elapsed_time(b) for a, b in itertools.pairwise(events)]
 
 
 if __name__ == "__main__":

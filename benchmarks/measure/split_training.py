@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import itertools
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -43,7 +42,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from study import Row, append, full_machine, parser
+from study import Row, append, full_machine, parser, step_milliseconds
 from torch import distributed, nn
 from torch.nn import functional
 
@@ -349,19 +348,7 @@ def times(step: Callable[[], Any], steps: int, group: Any) -> list[float]:
     wait()
     if group is None:
         distributed.barrier()
-    if not is_gpu:
-        marks = [time.perf_counter()]
-        for _ in range(steps):
-            step()
-            marks.append(time.perf_counter())
-        return largest((1e3 * np.diff(marks)).tolist(), group)
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)]
-    events[0].record()
-    for event in events[1:]:
-        step()
-        event.record()
-    wait()
-    return largest([a.elapsed_time(b) for a, b in itertools.pairwise(events)], group)
+    return largest(step_milliseconds(step, steps, is_gpu), group)
 
 
 def largest(numbers: list[float], group: Any) -> list[float]:

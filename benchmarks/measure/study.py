@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -68,6 +69,25 @@ def edge_index(graph: Graph) -> Any:
 
     rows = np.repeat(np.arange(graph.n_rows), graph.degrees)
     return torch.from_numpy(np.stack([graph.column_indices.astype(np.int64), rows])).cuda()
+
+
+def step_milliseconds(step: Callable[[], Any], steps: int, is_gpu: bool) -> list[float]:
+    """Return milliseconds of each step: by CUDA events, or on the host's clock without a GPU."""
+    if not is_gpu:
+        marks = [time.perf_counter()]
+        for _ in range(steps):
+            step()
+            marks.append(time.perf_counter())
+        return [1e3 * (b - a) for a, b in itertools.pairwise(marks)]
+    import torch
+
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)]
+    events[0].record()
+    for event in events[1:]:
+        step()
+        event.record()
+    torch.cuda.synchronize()
+    return [a.elapsed_time(b) for a, b in itertools.pairwise(events)]
 
 
 def reset_torch_memory() -> None:

@@ -12,16 +12,23 @@
 
 #include "attention/codes.cuh"
 
+// A unit is a row and head; head_lanes neighboring threads have it.
+DEVICE_INLINE long long unit_of_thread() {
+    return (long long)blockIdx.x * (Config::block_threads / Config::head_lanes) +
+           threadIdx.x / Config::head_lanes;
+}
+DEVICE_INLINE Position position_of(long long unit, int heads, int n_cols) {
+    return {int(unit % heads), int(threadIdx.x) % Config::head_lanes, heads, n_cols};
+}
+
 // `receiver` is nullptr but for GAT.
 DEVICE_INLINE void write_statistics(Input receiver, Input Y, Input row_max, Input row_sum, Input dY,
                                     float4 *__restrict__ statistics, int n_targets, int heads,
                                     int n_cols) {
-    const long long unit = (long long)blockIdx.x * (Config::block_threads / Config::head_lanes) +
-                           threadIdx.x / Config::head_lanes;
+    const long long unit = unit_of_thread();
     if (unit >= (long long)n_targets * heads) return;
     const int row = int(unit / heads);
-    const Position position = {int(unit % heads), int(threadIdx.x) % Config::head_lanes, heads,
-                               n_cols};
+    const Position position = position_of(unit, heads, n_cols);
     const float D = Position::sum(inner(position.load(Y, row), position.load(dY, row)));
     if (position.lane != 0) return;
     statistics[unit] = make_float4(row_max[unit], 1.0f / row_sum[unit], D,
@@ -47,11 +54,9 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
     codes_of_extrema(Input Y, unsigned char *__restrict__ codes, int n_targets, int heads,
                      int n_cols) {
     RECORD_WARP;
-    const long long unit = (long long)blockIdx.x * (Config::block_threads / Config::head_lanes) +
-                           threadIdx.x / Config::head_lanes;
+    const long long unit = unit_of_thread();
     if (unit >= (long long)n_targets * heads) return;
-    const Position position = {int(unit % heads), int(threadIdx.x) % Config::head_lanes, heads,
-                               n_cols};
+    const Position position = position_of(unit, heads, n_cols);
     const int row = int(unit / heads);
     const Columns y = position.load(Y, row);
 #pragma unroll
@@ -66,11 +71,9 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
     unique_extrema(Input dY, const int *__restrict__ source, unsigned char *__restrict__ tied,
                    Output dX, int n_targets, int heads, int n_cols) {
     RECORD_WARP;
-    const long long unit = (long long)blockIdx.x * (Config::block_threads / Config::head_lanes) +
-                           threadIdx.x / Config::head_lanes;
+    const long long unit = unit_of_thread();
     if (unit >= (long long)n_targets * heads) return;
-    const Position position = {int(unit % heads), int(threadIdx.x) % Config::head_lanes, heads,
-                               n_cols};
+    const Position position = position_of(unit, heads, n_cols);
     const int row = int(unit / heads);
     bool is_tied = false;
 #pragma unroll
