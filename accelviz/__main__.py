@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import sys
 import threading
 from typing import TYPE_CHECKING
@@ -20,17 +21,36 @@ def _interrupt_again(ignored: UnraisableHookArgs) -> None:
 
 
 def main() -> int:
-    """Run the command line; return the exit status, 130 after Ctrl-C."""
+    """Run the command line; return the exit status, 130 after Ctrl-C.
+
+    An import turns Ctrl-C into other exceptions: Python before 3.12 into RuntimeError where a
+    class is made, NumPy's C interface into ImportError. So the signal decides, not the exception.
+    """
+    interrupted = False
+
+    def interrupt(*_: object) -> None:
+        nonlocal interrupted
+        interrupted = True
+        raise KeyboardInterrupt
+
     hook, sys.unraisablehook = sys.unraisablehook, _interrupt_again
+    handler = signal.signal(signal.SIGINT, interrupt)
     try:
         from accelviz import cli  # takes a moment, in which Ctrl-C may come
 
-        return cli.main()
-    except KeyboardInterrupt:
+        status = cli.main()
+    except BaseException as error:
+        interrupted = interrupted or isinstance(error, KeyboardInterrupt)
+        if not interrupted:
+            raise
+        status = -1
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        sys.unraisablehook = hook
+    if interrupted and status:
         print("accelviz: interrupted", file=sys.stderr)
         return 128 + 2  # as of shells: 128 and the number of the signal
-    finally:
-        sys.unraisablehook = hook
+    return status
 
 
 if __name__ == "__main__":

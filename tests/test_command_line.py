@@ -163,6 +163,21 @@ def test_ctrl_c_at_any_time(folder, seconds):
     assert process.communicate(timeout=60)[1].endswith("accelviz: interrupted\n")
 
 
+@pytest.mark.parametrize("wrapper", [RuntimeError, ImportError, SystemError])
+def test_ctrl_c_that_an_import_turns_into_another_exception(wrapper, monkeypatch, capsys):
+    def command(arguments):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise wrapper("of an import") from None
+
+    monkeypatch.setattr(cli, "_run", command)
+    monkeypatch.setattr(sys, "argv", ["accelviz", "demo"])
+    assert main() == 130
+    assert capsys.readouterr().err.endswith("accelviz: interrupted\n")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_ctrl_c_in_a_callback(monkeypatch, capsys):
     @ctypes.CFUNCTYPE(None)
     def callback():
