@@ -141,6 +141,7 @@ CASES = {
     "gatv2 mean": (gatv2, lambda: GATv2(5, 4, heads=3, concat=False, attention_dropout=0.3)),
     "gat composed": (gat, lambda: GAT(5, 4, heads=3, attention_dropout=0.5, fused=False)),
     "agnn": (agnn, lambda: AGNN(5, beta=0.75)),
+    "agnn composed": (agnn, lambda: AGNN(5, beta=0.75, fused=False)),
     "agnn fixed": (agnn, lambda: AGNN(5, train_beta=False, activation="relu", dropout=0.5)),
 }
 each_case = pytest.mark.parametrize("case", CASES)

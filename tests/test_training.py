@@ -213,6 +213,12 @@ def strategies_run(**options):
     return planned
 
 
+COMPOSED_TC_GNN = {
+    **dict.fromkeys(["spmm", "sddmm"], "tc_gnn"),
+    **dict.fromkeys(["edge_softmax", "edge_softmax_gradient"], "lane_groups"),
+}
+
+
 @pytest.mark.parametrize(
     ("model", "options", "strategy", "expected"),
     [
@@ -224,17 +230,11 @@ def strategies_run(**options):
             {"gat": "fusegnn_gar", "gat_gradient": "fusegnn_gar"},
         ),
         ("gcn", {}, "fusegnn_gas", {"spmm": "fusegnn_gas"}),
-        (
-            "gat",
-            {"fused": False},
-            "tc_gnn",
-            {
-                "spmm": "tc_gnn",
-                "sddmm": "tc_gnn",
-                "edge_softmax": "lane_groups",
-                "edge_softmax_gradient": "lane_groups",
-            },
-        ),
+        ("gat", {"fused": False}, "tc_gnn", COMPOSED_TC_GNN),
+        # These have no fused attention: the layers run its parts.
+        ("gat", {}, "tc_gnn", COMPOSED_TC_GNN),
+        ("agnn", {}, "tc_gnn", COMPOSED_TC_GNN),
+        ("agnn", {}, {"spmm": "tc_gnn", "sddmm": "tc_gnn"}, COMPOSED_TC_GNN),
         ("agnn", {}, "row_warp", {"cosine": "row_warp", "cosine_gradient": "row_warp"}),
     ],
 )
@@ -247,7 +247,7 @@ def test_a_name_switches_on_every_operation_of_a_system(model, options, strategy
     [
         ("gat", "accel_gcn", "of spmm.*GAT do not run.*strategies of gat, gat_gradient"),
         ("agnn", "fusegnn_gas", "Linear, AGNN do not run.*cosine, cosine_gradient"),
-        ("gat", {"spmm": "tc_gnn", "sddmm": "tc_gnn"}, "of spmm, sddmm.*GAT do not run"),
+        ("gatv2", "tc_gnn", "of spmm, sddmm.*GATv2 do not run"),
         ("gcn", {"spmm": "accel_gcn", "gat": "fusegnn_gas"}, "of gat.*GCN do not run"),
         ("sage", {"spmm_max": "row_warp"}, "of spmm_max.*SAGE do not run.*strategies of spmm"),
     ],
@@ -266,8 +266,9 @@ def test_a_mapping_may_name_the_product_of_sparse_features():
     assert planned["spmm"] == "accel_gcn"
 
 
-def test_fused_attention_learns_what_the_composed_one_learns():
-    losses = [train("gat", epochs=20, fused=fused).history.loss for fused in (True, False)]
+@pytest.mark.parametrize("model", ["gat", "agnn"])
+def test_fused_attention_learns_what_the_composed_one_learns(model):
+    losses = [train(model, epochs=20, fused=fused).history.loss for fused in (True, False)]
     np.testing.assert_allclose(*losses, atol=1e-4)
 
 

@@ -2,13 +2,15 @@
 
 Nonzero k in row i and column j is an edge from node j, its sender, to node i, its receiver. It has
 `score[k, h]` for head h. `alpha[:, h]` is the softmax of the scores over the nonzeros of a row, and
-`Y[i, h]` is the sum of `alpha[k, h] V[j, h]` over row i. This is one fused operation; only
-`GAT(fused=False)` runs scores, softmax and sums separately (`layers.composed`).
+`Y[i, h]` is the sum of `alpha[k, h] V[j, h]` over row i. This is one fused operation; GAT and AGNN
+with `fused=False` run scores, softmax and sums separately (`layers.composed`), and so they do for a
+strategy of these operations alone, such as "tc_gnn".
 """
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,7 +32,7 @@ def attend(context: Context, score: str, operands: Parameters, fused: bool = Tru
         outputs = context.matrix.run(score, **operands)
         Y = outputs["Y"]
     else:
-        Y, outputs = composed.forward(context.matrix, operands)
+        Y, outputs = composed.forward(context.matrix, score, operands)
     context.saved_for_backward = operands, outputs
     return Y
 
@@ -43,10 +45,41 @@ def attend_gradient(context: Context, score: str, dY: Any, fused: bool = True) -
             f"{score}_gradient", **operands, **outputs, dY=dY
         )
         return gradients
-    return composed.backward(context.matrix, operands, outputs, dY)
+    return composed.backward(context.matrix, score, operands, outputs, dY)
 
 
-class GAT(Layer):
+class _Attention(Layer):
+    """Base class: an attention that is one operation, or composed of several.
+
+    Parameters
+    ----------
+    n_in, n_out, activation, dropout, bias
+        As in `Layer`.
+    fused : bool
+        Whether scores, softmax and sum are one operation.
+    """
+
+    matrix_of = staticmethod(attention_matrix)
+    #: Operation of the forward pass, if it is fused.
+    score: ClassVar[str]
+
+    def __init__(self, n_in: int, n_out: int, *, fused: bool = True, **options: Any) -> None:
+        super().__init__(n_in, n_out, **options)
+        self.fused = bool(fused)
+
+    @property
+    def operations(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Names of the operations that it runs on the graph."""
+        return (self.score, f"{self.score}_gradient") if self.fused else composed.OPERATIONS
+
+    def composed(self) -> Layer:
+        """Return the layer with `fused=False`."""
+        layer = copy.copy(self)
+        layer.fused = False
+        return layer
+
+
+class GAT(_Attention):
     """Graph attention (Velickovic et al., ICLR 2018).
 
     `score = LeakyReLU(receiver[i] + sender[j])`. `receiver` and `sender` are the products of `X W`
@@ -67,7 +100,7 @@ class GAT(Layer):
         Whether scores, softmax and sum are one operation.
     """
 
-    matrix_of = staticmethod(attention_matrix)
+    score = "gat"
 
     def __init__(
         self,
@@ -78,17 +111,14 @@ class GAT(Layer):
         concat: bool = True,
         attention_dropout: float = 0.0,
         slope: float = SLOPE,
-        fused: bool = True,
         **options: Any,
     ) -> None:
         super().__init__(n_in, n_out, **options)
-        if not fused and isinstance(self, GATv2):
+        if not self.fused and isinstance(self, GATv2):
             raise ArgumentError("fused", "got False", "True, or GAT")
         self.heads = checked_integer("heads", heads, error=ArgumentError)
         self.concat = concat or self.heads == 1
-        self.slope, self.fused = float(slope), fused
-        name = "gatv2" if isinstance(self, GATv2) else "gat"
-        self.operations = (name, f"{name}_gradient") if fused else composed.OPERATIONS
+        self.slope = float(slope)
         self.attention_dropout = checked_rate("attention_dropout", attention_dropout)
 
     @property
@@ -173,6 +203,12 @@ class GATv2(GAT):
         As in `GAT`; it is always fused.
     """
 
+    score = "gatv2"
+
+    def composed(self) -> Layer:
+        """Return the layer itself: its scores need a row of edges x columns."""
+        return self
+
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of W (senders), Wr (receivers), the vectors a of the heads, and b."""
         weights = {"W": (self.n_in, self.heads_width), "Wr": (self.n_in, self.heads_width)}
@@ -196,7 +232,7 @@ class GATv2(GAT):
         return {"W": dW, "Wr": dWr, "a": gradients["da"]}, dX
 
 
-class AGNN(Layer):
+class AGNN(_Attention):
     """Attention by cosines (Thekumparampil et al., 2018): `score = beta cos(X_i, X_j)`.
 
     It has no parameter matrix: the result has `n_in` columns too.
@@ -210,10 +246,11 @@ class AGNN(Layer):
         Whether beta is a trainable parameter; its initial value is then `beta`.
     activation, dropout
         As in `Layer`.
+    fused : bool
+        As in `GAT`.
     """
 
-    operations = ("cosine", "cosine_gradient")
-    matrix_of = staticmethod(attention_matrix)
+    score = "cosine"
     applies_input_activation = True
 
     def __init__(
@@ -234,11 +271,11 @@ class AGNN(Layer):
         X = context.X
         Q, scale = cosine_operands(X, self._beta(context))
         operands = {"Q": Q[:, None], "V": X[:, None], "scale": scale}
-        return context.epilogue.apply(attend(context, "cosine", operands)[:, 0])
+        return context.epilogue.apply(attend(context, "cosine", operands, self.fused)[:, 0])
 
     def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
         """Return the gradients of `linear`; see `Layer`."""
-        gradients = attend_gradient(context, "cosine", dZ[:, None])
+        gradients = attend_gradient(context, "cosine", dZ[:, None], self.fused)
         scale, activation = context.saved_for_backward[0]["scale"], self.input_activation(context)
         beta = self._beta(context)
         dX, d_beta = cosine_gradient(context.X, scale, beta, gradients, activation)

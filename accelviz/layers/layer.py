@@ -131,6 +131,10 @@ class Layer:
         """Return the shapes of the parameters by name; the last one is "b", the bias."""
         return {"W": (self.n_in, self.n_out), **self._bias()}
 
+    def composed(self) -> Layer:
+        """Return the layer with separate operations, if a fused one has these; else itself."""
+        return self
+
     def _bias(self) -> dict[str, tuple[int, ...]]:
         return {"b": (self.width,)} if self.bias else {}
 

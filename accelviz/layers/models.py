@@ -69,13 +69,13 @@ def _stack(layer: Callable[..., Layer], activation: str = "relu") -> Callable[..
 
 
 def _agnn(
-    n_features: int, n_outputs: int, *, hidden: int, depth: int, dropout: float
+    n_features: int, n_outputs: int, *, hidden: int, depth: int, dropout: float, fused: bool
 ) -> list[Layer]:
-    attention = [AGNN(hidden, train_beta=i > 0) for i in range(depth - 1)]
+    attention = [AGNN(hidden, train_beta=i > 0, fused=fused) for i in range(depth - 1)]
     return [
         Linear(n_features, hidden, activation="relu"),
         *attention,
-        AGNN(hidden, train_beta=depth > 1, dropout=dropout),
+        AGNN(hidden, train_beta=depth > 1, dropout=dropout, fused=fused),
         Linear(hidden, n_outputs),
     ]
 
@@ -94,7 +94,7 @@ _MODELS = (
     Model("sage", _stack(SAGE), _SAGE, 0.01, 5e-4, "all", "the settings of GCN"),
     Model("gat", _stack(GAT, "elu"), _GAT, 0.005, 5e-4, "all", "Velickovic et al., ICLR 2018"),
     Model("gatv2", _stack(GATv2, "elu"), _GATV2, 0.005, 5e-4, "all", "the settings of GAT"),
-    Model("agnn", _agnn, _GCN, 0.01, 5e-4, "all", "Thekumparampil et al., 2018"),
+    Model("agnn", _agnn, {**_GCN, "fused": True}, 0.01, 5e-4, "all", "Thekumparampil et al., 2018"),
 )
 MODELS = {model.name: model for model in _MODELS}
 

@@ -82,7 +82,9 @@ class Network:
         input_dropout: float = 0.0,
         start: Mapping[str, Any] | None = None,
     ) -> None:
-        self.layers = tuple(copy.copy(layer) for layer in checked_layers("layers", layers))
+        self.layers = tuple(
+            copy.copy(products.suited(layer)) for layer in checked_layers("layers", layers)
+        )
         self.products, self.seed = products, seed
         self.input_dropout = checked_rate("input_dropout", input_dropout)
         for i, layer in enumerate(self.layers):

@@ -33,7 +33,8 @@ class Products:
     strategy : str, Strategy, (strategy, parameters), or mapping of operation to these, optional
         A single strategy, such as "fusegnn_gas", runs each operation that has it and these
         parameters. A mapping names the operations, as in
-        `{"spmm": ("gnnadvisor", {"ngs": 32}), "sddmm": "row_warp"}`. `parameters` may be a function
+        `{"spmm": ("gnnadvisor", {"ngs": 32}), "sddmm": "row_warp"}`. Attention runs scores, softmax
+        and sums separately if the strategies are of `sddmm` and not of the fused attention. `parameters` may be a function
         of `n_cols` that returns them, of "spmm" unless a mapping names the operation. Other
         operations use their fastest strategy.
     device : {"auto", "cuda", "cpu", "emulator"}
@@ -87,7 +88,7 @@ class Products:
 
         Sparse features are multiplied by an spmm too, so that a mapping may name it.
         """
-        layers = [*layers]
+        layers = [self.suited(layer) for layer in layers]
         if not self._chosen or any(layer.operations is None for layer in layers):
             return
         used = [*dict.fromkeys(name for layer in layers for name in layer.operations)]
@@ -97,6 +98,14 @@ class Products:
             names = ", ".join(dict.fromkeys(type(layer).__name__ for layer in layers))
             problem = f"it is of {', '.join(idle)}, which {names} do not run"
             raise ArgumentError("strategy", problem, f"strategies of {', '.join(used) or 'none'}")
+
+    def suited(self, layer: Any) -> Any:
+        """Return a layer, or its form of separate operations if the strategies are of these alone.
+
+        An `sddmm` runs in the forward pass of a composed attention only.
+        """
+        is_of_parts = "sddmm" in self._chosen and {*self._chosen}.isdisjoint(layer.operations or ())
+        return layer.composed() if is_of_parts else layer
 
     def matrix(self, graph: Graph) -> Matrix:
         """Return a graph as a `Matrix` of these products."""

@@ -91,8 +91,9 @@ def train(
     **options
         Options of a named model: `hidden`, `depth` (number of layers; of AGNN, of attention
         layers), `dropout`; for SAGE `aggregate` ("mean" or "max"); for attention `heads`,
-        `output_heads`, `attention_dropout`, and for GAT `fused` (False: scores, softmax and sums
-        are separate operations). Other models have the option `input_dropout`.
+        `output_heads`, `attention_dropout`, and for GAT and AGNN `fused` (False: scores, softmax
+        and sums are separate operations, as for a strategy of these alone). A list of layers has
+        the option `input_dropout`.
 
     Returns
     -------
