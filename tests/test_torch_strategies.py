@@ -1,14 +1,19 @@
 """`strategy=` of the PyTorch layers runs plans of a strategy, forward and backward."""
 
+import contextlib
+import itertools
+
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
 from accelviz import torch as ours  # noqa: E402
+from accelviz.devices import find_device  # noqa: E402
 from accelviz.errors import ArgumentError  # noqa: E402
 from accelviz.strategies import find_strategy, strategies  # noqa: E402
 from accelviz.torch import strategies as strategies_module  # noqa: E402
+from tests.compilers import needs_compiler  # noqa: E402
 from tests.torch_cases import (  # noqa: E402
     LAYERS,
     N_SOURCES,
@@ -107,14 +112,14 @@ def test_models_have_strategies(runs):
 
 @each_device
 def test_other_forms_and_extrema(device, runs):
-    for case in ("sage max", "sage min"):
+    for case, name in itertools.product(("sage max", "sage min"), ("row_warp", "by_source")):
         with torch.no_grad():  # PyTorch's gradient counts an initial 0 if the extremum is 0
             x = features(device).round().clamp(0, 1) * (1 if case == "sage max" else -1)
         pairs = unique_edges(device)
         expected = outcome(both(case)[0].to(device), x.requires_grad_(), pairs)
-        layer = layer_with(case, "row_warp", device)
+        layer = layer_with(case, name, device)
         assert_alike(outcome(layer, x, pairs), expected)
-        assert runs[-1] == ("spmm_extremum_gradient", "row_warp")
+        assert runs[-1] == ("spmm_extremum_gradient", name)
     x, pairs = (features(device, N_SOURCES), features(device)), edges(device, N_SOURCES)
     expected = outcome(layer_with("sage", None, device), x, pairs)
     assert_alike(outcome(layer_with("sage", "gnnadvisor", device), x, pairs), expected)
@@ -122,6 +127,19 @@ def test_other_forms_and_extrema(device, runs):
     expected = outcome(layer_with("gcn", None, device), features(device), adj)
     choices = {"spmm": find_strategy("merge_path"), "sddmm": "tc_gnn"}
     assert_alike(outcome(layer_with("gcn", choices, device), features(device), adj), expected)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", strategies("spmm_extremum_gradient"))
+def test_gradients_of_extrema_by_their_kernels(name, monkeypatch):
+    """With ties, and with extrema of 0, whose gradient PyTorch shares with an initial 0."""
+    x, pairs = features().round().requires_grad_(), unique_edges("cpu")
+    expected = outcome(both("sage max")[0], x, pairs)
+    emulator = contextlib.nullcontext(find_device("emulator"))
+    monkeypatch.setattr(strategies_module, "device_of", lambda tensor: emulator)
+    monkeypatch.setattr(strategies_module, "as_array", lambda tensor, device: tensor.numpy())
+    choice = {"spmm_extremum_gradient": name}
+    assert_alike(outcome(layer_with("sage max", choice, "cpu"), x, pairs), expected)
 
 
 def test_a_graph_is_built_once_and_again_after_a_change(monkeypatch):

@@ -43,9 +43,7 @@ def forward(matrix: Matrix, score: str, operands: Operands) -> tuple[Any, Any]:
     return _by_head(matrix.times, operands["V"], dropped), (saved, alpha, dropped)
 
 
-def backward(
-    matrix: Matrix, score: str, operands: Operands, saved: Any, dY: Any
-) -> dict[str, Any]:
+def backward(matrix: Matrix, score: str, operands: Operands, saved: Any, dY: Any) -> dict[str, Any]:
     """Return the gradient with respect to each operand, named as in "dV" or "d_receiver"."""
     of_scores, alpha, dropped = saved
     d_alpha = matrix.dots(dY, operands["V"]) * _dropout_mask(matrix, alpha, operands)

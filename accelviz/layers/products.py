@@ -33,10 +33,10 @@ class Products:
     strategy : str, Strategy, (strategy, parameters), or mapping of operation to these, optional
         A single strategy, such as "fusegnn_gas", runs each operation that has it and these
         parameters. A mapping names the operations, as in
-        `{"spmm": ("gnnadvisor", {"ngs": 32}), "sddmm": "row_warp"}`. Attention runs scores, softmax
-        and sums separately if the strategies are of `sddmm` and not of the fused attention. `parameters` may be a function
+        `{"spmm": ("gnnadvisor", {"ngs": 32}), "sddmm": "row_warp"}`. `parameters` may be a function
         of `n_cols` that returns them, of "spmm" unless a mapping names the operation. Other
-        operations use their fastest strategy.
+        operations use their fastest strategy. Attention runs scores, softmax and sums separately
+        if the strategies are of `sddmm` and not of the fused attention.
     device : {"auto", "cuda", "cpu", "emulator"}
         "auto" is the GPU, or the CPU if there is no GPU.
 

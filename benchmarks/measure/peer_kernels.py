@@ -131,6 +131,9 @@ def after(*calls: Callable[[], object]) -> Callable[[], None]:
 
 # Ours, and cuSPARSE through accelviz.
 
+#: Strategies of the gradient of a maximum: with the same bits in each run, and with atomics.
+EXTREMUM_GRADIENTS = ("lane_groups", "by_source")
+
 
 @functools.cache
 def our_plans(graph: Graph, operation: str, heads: int, n_cols: int) -> list[Plan]:
@@ -141,11 +144,10 @@ def our_plans(graph: Graph, operation: str, heads: int, n_cols: int) -> list[Pla
     names = [operation]
     if operation in ("gat", "gatv2"):
         names.append(f"{operation}_gradient")
-    elif operation == "max":
-        names = ["spmm_max", "spmm_extremum_gradient", "spmm_extremum_gradient"]
     requests: list[tuple[str, dict[str, Any]]] = [("lane_groups", {}) for _ in names]
     if operation == "max":
-        requests[2] = "by_source", {}
+        names = ["spmm_max", *["spmm_extremum_gradient"] * len(EXTREMUM_GRADIENTS)]
+        requests += [(strategy, {}) for strategy in EXTREMUM_GRADIENTS]
     if operation in ("spmm", "sddmm"):
         requests = [choose_strategy(graph, n_cols, operation)]
     if operation == "spmm":
@@ -210,16 +212,19 @@ def ours_attention(_: Any, problem: Problem) -> Iterator[Variant]:
     yield Variant("lane_groups", after(run, gradient), results, BOTH)
 
 
-def ours_max(_: Any, problem: Problem) -> Iterator[Variant]:
-    """Yield our maximum, and that with both strategies of its gradient."""
-    (forward, outputs), *backwards = planned(problem)
-    run = launch_of(forward, problem.inputs, outputs)
-    yield Variant("lane_groups", run, {"Y": outputs["Y"]})
-    names = "lane_groups", "by_source"
-    for name, (backward, gradients) in zip(names, backwards, strict=True):
+def ours_max(index: int) -> Callable[[Any, Problem], Iterator[Variant]]:
+    """Return our maximum, forward, and with its gradient: a strategy of `EXTREMUM_GRADIENTS`."""
+
+    def variants(_: Any, problem: Problem) -> Iterator[Variant]:
+        (forward, outputs), *backwards = planned(problem)
+        backward, gradients = backwards[index]
+        run = launch_of(forward, problem.inputs, outputs)
+        yield Variant("lane_groups", run, {"Y": outputs["Y"]})
         gradient = launch_of(backward, {**problem.inputs, **outputs}, gradients)
         results = {"Y": outputs["Y"], "dX": gradients["dX"]}
-        yield Variant(name, after(run, gradient), results, BOTH)
+        yield Variant(EXTREMUM_GRADIENTS[index], after(run, gradient), results, BOTH)
+
+    return variants
 
 
 # RoDe.
@@ -485,9 +490,10 @@ CONTENDERS = (
             "sddmm": ours(),
             "gat": ours_attention,
             "gatv2": ours_attention,
-            "max": ours_max,
+            "max": ours_max(0),
         },
     ),
+    Contender("ours", "float32, atomics", "", {"max": ours_max(1)}),
     Contender("ours", "float16", "", {"spmm": ours(1)}, *_FLOAT16),
     Contender("cusparse", "float32", "", {"spmm": cusparse, "sddmm": cusparse}),
     Contender("rode", "float32", "rode", {"spmm": rode_spmm, "sddmm": rode_sddmm}),
