@@ -1,11 +1,14 @@
 """Textures and surfaces in the emulator."""
 
+import re
+
 import numpy as np
 import pytest
 
 from accelviz import emulate
 from accelviz.emulator import Texture
 from accelviz.errors import ArgumentError, KernelError
+from tests.commands import command
 from tests.compilers import needs_compiler
 from tests.vocabulary import compiles_for_a_gpu
 
@@ -162,6 +165,64 @@ def test_a_texture_is_no_pointer():
         emulate(SAMPLED, 1, 32, texture, np.zeros((1, 2), np.float32), texture, 1)
     with pytest.raises(ArgumentError, match="device='emulator'"):
         emulate(SURFACE, 1, 32, texture, 4, 0, device="cuda")
+
+
+FETCHES = {
+    "tex1Dfetch": "t, 0",
+    "tex1D": "t, 0.5f",
+    "tex2D": "t, 0.5f, 0.5f",
+    "tex3D": "t, 0.5f, 0.5f, 0.5f",
+    "tex1DLayered": "t, 0.5f, 0",
+    "tex2DLayered": "t, 0.5f, 0.5f, 0",
+}
+#: (type that a kernel reads, texture, words of the message; "" if it is right)
+TYPES = [
+    ("int", "texture:ones:float32:1x1x1", "reads int from a texture of float,"),
+    ("float", "texture:ones:int32:1x1x1", "reads float from a texture of int,"),
+    ("float", "texture:ones:uint8:1x1x1", "reads float from a texture of uchar,"),
+    ("uchar4", "texture,4:ones:float16:1x1x4", "reads uchar4 from a texture of half4,"),
+    (
+        "int",
+        "texture,as_float:ones:int16:1x1x1",
+        "reads int from a texture of short read as floats",
+    ),
+    ("float4", "texture,2:ones:float32:1x1x2", "reads float4 from a texture of float2,"),
+    ("short2", "texture:ones:int16:1x1x1", "reads short2 from a texture of short,"),
+    ("int", "texture:ones:uint8:1x1x1", ""),
+    ("unsigned", "texture,4:ones:int32:1x1x4", ""),
+    ("float", "texture:ones:float16:1x1x1", ""),
+    ("float2", "texture,as_float,4:ones:uint16:1x1x4", ""),
+]
+
+
+@pytest.mark.parametrize(("type_", "texture", "words"), TYPES)
+@pytest.mark.parametrize("form", ["result = {0}<{1}>({2})", "{0}(&result, {2})"])
+def test_a_type_that_the_texture_does_not_have_is_an_error(
+    type_, texture, words, form, tmp_path, capsys
+):
+    calls = "\n".join(
+        f"    if (which == {i}) {form.format(name, type_, arguments)};"
+        for i, (name, arguments) in enumerate(FETCHES.items())
+    )
+    kernel = f"__global__ void k(cudaTextureObject_t t, {type_} *Y, int which) {{\n"
+    kernel += f"    {type_} result;\n{calls}\n    *Y = result;\n}}\n"
+    (tmp_path / "k.cu").write_text(kernel)
+    dtype = {"int": "int32", "unsigned": "uint32", "uchar4": "uint8", "short2": "int16"}
+    output = f"out:{dtype.get(type_, 'float32')}:4"
+    for which in range(len(FETCHES)):
+        launch = "--grid", 1, "--block", 1, texture, output, which
+        text, status = command(capsys, "check", tmp_path / "k.cu", *launch)
+        assert status == bool(words), text
+        assert not words or (f"k.cu:{which + 3}: error" in text and words in text), text
+
+
+def test_types_that_no_texture_has_are_refused(tmp_path, capsys):
+    kernel = "__global__ void k(cudaTextureObject_t t, double *Y) {\n"
+    (tmp_path / "k.cu").write_text(kernel + "    *Y = tex1Dfetch<double>(t, 0);\n}\n")
+    launch = "--grid", 1, "--block", 1, "texture:ones:float32:1", "out:float64:1"
+    text, status = command(capsys, "check", tmp_path / "k.cu", *launch)
+    assert status == 1, text
+    assert re.search(r"k\.cu:2: error: .*__hiloint2double", text), text
 
 
 @pytest.mark.parametrize("code", [SAMPLED, SURFACE, OTHERS])

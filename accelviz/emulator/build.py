@@ -74,7 +74,9 @@ def _options(
     """Return the options to compile a kernel, without include paths and the CUDA header."""
     # -O1 preserves the order of the source's loads and stores.
     options = ["-std=c++17", "-O1", "-g1", "-fPIC", "-fvisibility=hidden", "-fno-exceptions"]
-    options += ["-fno-strict-aliasing", "-fno-omit-frame-pointer"]
+    # Each call has a frame, which messages follow; see callers.h.
+    options += ["-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"]
+    options += ["-fno-strict-aliasing"]
     options += ["-Wno-unknown-pragmas", "-Wno-attributes", "-UNDEBUG"]
     if sys.platform == "linux":  # a stack overflow by a large array hits the guard pages
         options += ["-fstack-clash-protection", "-fno-plt"]

@@ -37,6 +37,7 @@ _OPTIONS = (
     (r"\bsymbols=", "--symbol "),
     (r"\b(kernel|arch|timeout|include)= ?", r"--\1 "),
     (r" and pass that as pathlib\.Path\('kernel\.cu'\)", ""),
+    (r"Texture\(\.\.\., as_float=True\)", "texture,as_float:ARRAY"),
     (r"the argument is None", "the argument is null"),
     (r"^(kernel|arch|grid|block|cluster|include)$", r"--\1"),
 )

@@ -19,7 +19,7 @@ from accelviz.emulator.build import HOST_SOURCES, Kernel, build, runtime
 from accelviz.emulator.memory import HEAD, OUTER, Known, Memory, Space
 from accelviz.emulator.problems import kernel_error
 from accelviz.emulator.process import Common, wall_seconds
-from accelviz.emulator.symbols import function_size, line_of, plain, variables
+from accelviz.emulator.symbols import function_size, line_of, lines_to, plain, variables
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.files import written_whole
 
@@ -261,8 +261,8 @@ class Library:
         self, answer: Any, known: Sequence[Known], options: Mapping[str, Any]
     ) -> None:
         """Raise a KernelError if an answer of `run` with these options has a problem."""
-        line, seconds = functools.partial(line_of, self.path), options.get("timeout", 0.0)
-        error = kernel_error(answer, known, self.parameters, line, self.kernel, seconds)
+        lines, seconds = functools.partial(lines_to, self.path), options.get("timeout", 0.0)
+        error = kernel_error(answer, known, self.parameters, lines, self.kernel, seconds)
         if error is not None:
             raise error
 

@@ -126,6 +126,12 @@ _PROBLEMS = {
         "pass accelviz.emulator.Texture(array) for the parameter; objects in structures, in arrays "
         "and in __constant__ memory do not run",
     ),
+    "texture type": (
+        "{who} reads {words}, and a GPU converts neither the type nor missing channels",
+        "read the type that the texture gives, and convert the value, or its bits by "
+        "__int_as_float or __float_as_int; small integers are floats with Texture(..., "
+        "as_float=True)",
+    ),
     "surface out of bounds": (
         "out of bounds: {who} reads or writes outside of a surface",
         "compare the coordinates with its size; x counts bytes: x * sizeof(element)",
@@ -246,20 +252,27 @@ def kernel_error(
     answer: Any,
     known: Sequence[Known],
     parameters: Sequence[Parameter],
-    line_of: Callable[[int], Line | None],
+    lines_to: Callable[[Sequence[int]], list[Line]],
     kernel: str,
     timeout: float,
 ) -> KernelError | None:
     """Return the error for an answer of `Library.run`, or None if there is no problem.
 
-    `line_of` returns the source line of an offset in the library.
+    `lines_to` returns the source lines of offsets in the library, see symbols.py.
     """
+
+    def line_of(offset: int) -> Line | None:
+        return next(iter(lines_to([offset])), None)
+
     key = answer["problem"].decode()
     elsewhere = _different_places(answer, line_of, kernel) if key in ("", "fragment") else None
     if elsewhere or not key:
         return elsewhere
     text = answer["text"].decode("utf-8", "replace")
-    line, other_line = line_of(int(answer["code"])), line_of(int(answer["other_code"]))
+    calls = [int(code) for code in answer["callers"][: answer["n_callers"]]]
+    lines = lines_to([int(answer["code"]), *calls])
+    line, callers = (lines[0], lines[1:]) if lines else (None, [])
+    other_line = line_of(int(answer["other_code"]))
     who = _thread(answer["thread"], answer["block"]) if answer["in_kernel"] else "it"
     other = _thread(answer["other_thread"], answer["other_block"])
     verb = _VERBS[answer["kind"]]
@@ -334,7 +347,9 @@ def kernel_error(
         fields["still"] = f"{who} waits, in a loop, for something that no thread does"
         fields["still"] += _BLOCKS_IN_A_ROW if answer["n_blocks"] > 1 else ""
     problem, expected = (template.format(**fields) for template in _PROBLEMS[key])
-    subject = f"{kernel}, {line}" if answer["in_kernel"] and line else kernel
+    subject = kernel
+    if answer["in_kernel"] and line:
+        subject, problem = f"{kernel}, {line}", problem + _called_from(callers, line)
     error = KernelError(subject, problem, expected)
     error.mistake = key.replace(" ", "-")
     return error
@@ -361,6 +376,14 @@ def _different_places(
         error.mistake = "different-places"
         return error
     return None
+
+
+def _called_from(callers: Sequence[Line], line: Line) -> str:
+    """Return the end of a sentence on the calls that lead to a line, "" without calls."""
+    places = [f"line {one.line}" if one.file == line.file else str(one) for one in callers]
+    places = [*dict.fromkeys(places)]  # a recursive function
+    more = [*places[:3], "..."] if len(places) > 4 else places
+    return f" (called from {', from '.join(more)})" if places else ""
 
 
 def _race_advice(answer: Any, one_line: bool, array: Known | None) -> str:

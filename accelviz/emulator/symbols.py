@@ -7,13 +7,16 @@ import functools
 import re
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from accelviz.emulator.memory import Known, Space
 
-#: Names of the emulator's own headers.
+#: Names of the emulator's own files.
 _HEADERS = {path.name for path in (Path(__file__).parent / "host").rglob("*") if path.is_file()}
+_HEADERS.add("entry")  # of `build`
 #: ELF's flag SHF_WRITE of a writable section.
 _WRITE = 1
 
@@ -30,43 +33,102 @@ class Line(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def line_of(library: Path, offset: int) -> Line | None:
-    """Return the line of the call that returns to `offset` in a library; None if unknown."""
+    """Return the user's line of the call that returns to `offset`; None if unknown."""
+    lines = lines_to(library, (offset,))
+    return lines[0] if lines else None
+
+
+def lines_to(library: Path, offsets: Sequence[int]) -> list[Line]:
+    """Return the user's lines of the calls that return to offsets in a library.
+
+    Functions that the compiler has inlined count as calls. Lines in the emulator's headers are left
+    out if others follow.
+    """
     if sys.platform == "darwin":
-        command = ["atos", "-o", str(library), hex(offset - 1)]
-        process = subprocess.run(command, capture_output=True, text=True, check=False)
-        match = re.search(r"\((\S+):(\d+)\)", process.stdout)
-        return Line(match[1], int(match[2])) if match else None
-    starts, lines = _elf_lines(library)
-    index = bisect.bisect_right(starts, offset - 1) - 1
-    return lines[index] if index >= 0 else None
+        lines = [line for offset in offsets for line in _atos_lines(library, offset)]
+    else:
+        debugging = _Debugging.of(library)
+        lines = [line for offset in offsets for line in debugging.lines_at(offset - 1)]
+    of_user = [line for line in lines if line.file not in _HEADERS]
+    return of_user or lines[:1]
 
 
-@functools.lru_cache(maxsize=64)
-def _elf_lines(library: Path) -> tuple[list[int], list[Line | None]]:
-    """Return (ascending offsets in a library at which lines begin, these lines)."""
-    from elftools.elf.elffile import ELFFile
+def _atos_lines(library: Path, offset: int) -> list[Line]:
+    command = ["atos", "-i", "-o", str(library), hex(offset - 1)]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    return [Line(file, int(line)) for file, line in re.findall(r"\((\S+):(\d+)\)", process.stdout)]
 
-    rows: list[tuple[int, Line | None]] = []
-    with library.open("rb") as file:
-        debugging = ELFFile(file).get_dwarf_info()
-        programs = (debugging.line_program_for_CU(unit) for unit in debugging.iter_CUs())
-        for program in filter(None, programs):
-            names = program["file_entry"]
-            base = 0 if program["version"] >= 5 else 1
-            last = 0  # code without a line number gets the previous one
-            caller = None  # inlined functions of the emulator get the line before them
-            for state in (entry.state for entry in program.get_entries() if entry.state):
-                line = None
-                if not state.end_sequence:
-                    name = names[state.file - base].name.decode("utf-8", "replace")
+
+@dataclass(frozen=True)
+class _Debugging:
+    """The source lines of a library."""
+
+    starts: list[int]  # ascending offsets at which lines begin
+    lines: list[Line | None]
+    calls: list[tuple[int, int, Line]]  # (begin, end, call) of inlined functions, the outer first
+
+    def lines_at(self, offset: int) -> list[Line]:
+        """Return the line at an offset, and those of the inlined calls around it, outwards."""
+        index = bisect.bisect_right(self.starts, offset) - 1
+        line = self.lines[index] if index >= 0 else None
+        if line is None:
+            return []
+        around = [call for begin, end, call in self.calls if begin <= offset < end]
+        return [line, *reversed(around)]
+
+    @classmethod
+    @functools.lru_cache(maxsize=64)
+    def of(cls, library: Path) -> _Debugging:
+        from elftools.elf.elffile import ELFFile
+
+        rows: list[tuple[int, Line | None]] = []
+        calls: list[tuple[int, int, Line]] = []
+        with library.open("rb") as file:
+            debugging = ELFFile(file).get_dwarf_info()
+            for unit in debugging.iter_CUs():
+                program = debugging.line_program_for_CU(unit)
+                if program is None:
+                    continue
+                # The first file has the number 0 since DWARF 5.
+                names = {
+                    number: Path(entry.name.decode("utf-8", "replace")).name
+                    for number, entry in enumerate(
+                        program["file_entry"], 0 if program["version"] >= 5 else 1
+                    )
+                }
+                last = 0  # code without a line number gets the previous one
+                for state in (entry.state for entry in program.get_entries() if entry.state):
                     last = state.line or last
-                    line = Line(Path(name).name, last)
-                    line = caller = caller if caller and line.file in _HEADERS else line
+                    line = None if state.end_sequence else Line(names[state.file], last)
+                    rows.append((state.address, line))
+                calls += _inlined_calls(debugging, unit, names)
+        rows.sort(key=lambda row: row[0])
+        return cls([start for start, _ in rows], [line for _, line in rows], calls)
+
+
+def _inlined_calls(
+    debugging: Any, unit: Any, names: Mapping[int, str]
+) -> Iterator[tuple[int, int, Line]]:
+    """Yield (begin, end, line of the call) of the inlined functions of a unit, the outer first."""
+    lists = debugging.range_lists()
+    for entry in unit.iter_DIEs():
+        values = entry.attributes
+        if entry.tag != "DW_TAG_inlined_subroutine" or "DW_AT_call_line" not in values:
+            continue
+        call = Line(names.get(values["DW_AT_call_file"].value, ""), values["DW_AT_call_line"].value)
+        if "DW_AT_high_pc" in values:
+            begin, end = values["DW_AT_low_pc"].value, values["DW_AT_high_pc"]
+            is_length = end.form.startswith("DW_FORM_data")
+            yield begin, end.value + (begin if is_length else 0), call
+        elif "DW_AT_ranges" in values:
+            top = unit.get_top_DIE().attributes
+            base = top["DW_AT_low_pc"].value if "DW_AT_low_pc" in top else 0
+            for part in lists.get_range_list_at_offset(values["DW_AT_ranges"].value, unit):
+                if hasattr(part, "base_address"):
+                    base = part.base_address
                 else:
-                    caller = None
-                rows.append((state.address, line))
-    rows.sort(key=lambda row: row[0])
-    return [start for start, _ in rows], [line for _, line in rows]
+                    first = 0 if part.is_absolute else base
+                    yield part.begin_offset + first, part.end_offset + first, call
 
 
 @functools.lru_cache(maxsize=256)

@@ -35,6 +35,8 @@ inline std::span<Thread> warp_of(const Thread &thread) {
     return warp_at(thread.index / lanes * lanes);
 }
 
+std::uint64_t code_in_kernel(const Thread &thread);  // see callers.h
+
 inline void begin_block() {
     warps.assign((threads.size() + lanes - 1) / lanes, {});
     groups.clear();
@@ -57,10 +59,7 @@ inline void begin_phase(std::uint32_t new_epoch) {
 inline bool went_past(const Thread &thread, std::uint64_t barrier) {
     const bool is_block = thread.last & basic_block;
     const std::uint64_t last = (is_block ? thread.before_last : thread.last) & ~basic_block;
-    const auto inside = [&](std::uint64_t code) {
-        return code - base > launch->kernel[0] && code - base <= launch->kernel[1];
-    };
-    return inside(barrier) && inside(last) && last > barrier;
+    return is_in_kernel(barrier) && is_in_kernel(last) && last > barrier;
 }
 
 // Switches from the current thread to the next one; see machine.h.
@@ -147,7 +146,7 @@ inline bool complete_exchange(const Thread &self) {
     Warp &warp = waiting_of(self);
     const unsigned mask = self.mask, named = mask & ~0u >> (lanes - mates.size());
     if (named & ~(warp.waiting | warp.left)) return false;
-    std::uint64_t values[lanes];
+    std::uint64_t values[lanes], code = 0;
     unsigned votes = 0, present = 0;
     bool orders = false;
     const Thread *departed = nullptr;
@@ -155,7 +154,8 @@ inline bool complete_exchange(const Thread &self) {
         const Thread &thread = mates[lane];
         values[lane] = thread.value;
         if (thread.state == State::DONE) {
-            if (went_past(thread, self.code)) departed = &thread;
+            if (!code) code = code_in_kernel(self);
+            if (went_past(thread, code)) departed = &thread;
             continue;
         }
         if (thread.mask != mask) return false;
@@ -267,9 +267,10 @@ inline Passed pass_barrier() {
         if (!waits && !done && !stuck) stuck = &thread;
     }
     if (left == threads.size()) return Passed::NO;
+    const std::uint64_t barrier = first && left ? code_in_kernel(*first) : 0;
     for (Thread &thread : threads) {
-        if (!first || !left) break;
-        if (thread.state == State::DONE && went_past(thread, first->code)) departed = &thread;
+        if (!barrier) break;
+        if (thread.state == State::DONE && went_past(thread, barrier)) departed = &thread;
     }
     if (stuck && stuck->state == State::AT_TILE) {
         report_missing("tile missed", *stuck, missing_from_tile(*stuck), waiting, left);

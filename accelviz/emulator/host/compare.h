@@ -68,7 +68,7 @@ static Runs *runs = nullptr;
 static EmulatorAnswer *report = nullptr;  // the answer of the launch; `answer` is a child's own
 static bool negative = false;             // whether undefined values are large negative numbers
 static unsigned n_filled = 0;  // number of sources with large undefined values; zero from others
-static std::uint64_t n_noted = 0, noted_hash = 0, next_check = 0;
+static std::uint64_t n_noted = 0, noted_hash = 1, next_check = 0;  // the hash is never 0
 static Event unfinished;  // a store that may not have been executed yet
 static bool is_unfinished = false;
 

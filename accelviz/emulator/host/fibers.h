@@ -79,6 +79,8 @@ class Fiber {
     bool owns(const void *address) const {
         return address >= stack_ && address < stack_ + stack_bytes;
     }
+    // The end of the stack of a fiber that does not run.
+    const std::uintptr_t *top() const { return static_cast<std::uintptr_t *>(stack_pointer_); }
     // Whether an address is in the guard pages, or below them, where a stack overflow accesses.
     bool guards(const void *address) const {
         return address >= stack_ - guard_bytes && address < stack_ + guard_bytes;

@@ -23,6 +23,7 @@
 #include <ucontext.h>
 #endif
 
+#include "callers.h"
 #include "machine.h"
 #include "random.h"
 #include "runtime.h"
@@ -199,22 +200,24 @@ namespace {
     _exit(0);
 }
 
-// Address of the instruction that raised a signal, plus 1 as in a return address; 0 if it is not in
-// the kernel's library.
-std::uint64_t code_of(void *context) {
+// The instruction that raised a signal: its address plus 1, as in a return address, 0 if it is not
+// in the kernel's library; and the frame of its function.
+struct Place {
+    std::uint64_t code, frame;
+};
+Place place_of(void *context) {
     auto *registers = static_cast<ucontext_t *>(context);
 #if defined(__APPLE__) && defined(__aarch64__)
-    const std::uint64_t code = registers->uc_mcontext->__ss.__pc;
+    const Place place{registers->uc_mcontext->__ss.__pc, registers->uc_mcontext->__ss.__fp};
 #elif defined(__APPLE__)
-    const std::uint64_t code = registers->uc_mcontext->__ss.__rip;
+    const Place place{registers->uc_mcontext->__ss.__rip, registers->uc_mcontext->__ss.__rbp};
 #elif defined(__aarch64__)
-    const std::uint64_t code = registers->uc_mcontext.pc;
+    const Place place{registers->uc_mcontext.pc, registers->uc_mcontext.regs[29]};
 #else
-    const std::uint64_t code = registers->uc_mcontext.gregs[REG_RIP];
+    const auto &values = registers->uc_mcontext.gregs;
+    const Place place{std::uint64_t(values[REG_RIP]), std::uint64_t(values[REG_RBP])};
 #endif
-    Dl_info info;
-    const bool loaded = dladdr(reinterpret_cast<void *>(code), &info);
-    return loaded && address_of(info.dli_fbase) == base ? code + 1 : 0;
+    return {in_kernel_library(place.code) ? place.code + 1 : 0, place.frame};
 }
 
 void on_signal(int number, siginfo_t *info, void *context) {
@@ -228,7 +231,11 @@ void on_signal(int number, siginfo_t *info, void *context) {
                           : fault && on_stack(info->si_addr)      ? "stack overflow"
                                                                   : "crashed";
     // A timeout can occur between functions: the thread's last recorded code is used instead.
-    set_problem_in_signal(problem, late ? 0 : code_of(context));
+    const auto [code, frame] = place_of(context);
+    set_problem_in_signal(problem, late ? 0 : code);
+    answer->n_callers = 0;
+    if (!late && code && current && current->fiber)
+        walk(reinterpret_cast<const std::uintptr_t *>(frame), *current->fiber, add_caller);
     if (mode != Mode::LAUNCH) end_child();
     answer->finished = 1;
     _exit(0);

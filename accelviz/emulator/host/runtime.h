@@ -91,6 +91,8 @@ struct EmulatorAnswer {
     std::uint32_t n_gaps, n_blocks;  // n_blocks of the launch
     std::uint32_t owner[3];  // the block to whose shared memory the access is, if it is another one
     std::uint32_t has_owner;
+    std::uint32_t n_callers;     // calls that have led to `code`
+    std::uint64_t callers[8];  // offsets in the library, as `code`; the innermost first
     EmulatorGap gaps[8];
     EmulatorNote notes[16];
 };

@@ -85,6 +85,33 @@ EMULATOR_PURE void add_texel(std::uint64_t object, const TextureHead &head, cons
         sums[c] += weight * texture_number(from + c * head.bytes, head);
 }
 
+// Ends the launch unless a texture has values of type T, which a GPU does not convert: floats or
+// integers, in at least as many channels.
+template <typename T>
+EMULATOR_PURE void check_texel(const TextureHead &head, void *code) {
+    using Part = typename Texel<T>::Part;
+    constexpr unsigned count = Texel<T>::count;
+    constexpr bool is_float = std::is_same_v<Part, float>;
+    static_assert((is_float || (std::is_integral_v<Part> && sizeof(Part) <= 4)) && count != 3,
+                  "a texture gives floats, or integers of 8 to 32 bits, alone or in vectors of 2 "
+                  "or 4: for a double read an int2 and use __hiloint2double(v.y, v.x)");
+    const bool gives_float = head.kind == 'f' || head.as_float;
+    if (is_float == gives_float && count <= head.channels) return;
+    const auto name = [](char kind, unsigned bytes) {
+        return kind == 'f' ? bytes == 2 ? "half" : "float"
+               : bytes == 1 ? kind == 'u' ? "uchar" : "char"
+               : bytes == 2 ? kind == 'u' ? "ushort" : "short"
+                            : kind == 'u' ? "uint" : "int";
+    };
+    constexpr char kind = is_float ? 'f' : std::is_unsigned_v<Part> ? 'u' : 'i';
+    const auto digit = [](unsigned n) { return n == 4 ? "4" : n == 2 ? "2" : ""; };
+    static char text[160];
+    std::snprintf(text, sizeof text, "texture type: %s%s from a texture of %s%s%s",
+                  name(kind, sizeof(Part)), digit(count), name(head.kind, head.bytes),
+                  digit(head.channels), head.as_float ? " read as floats" : "");
+    stop(text, code);
+}
+
 template <typename T>
 EMULATOR_PURE T texel_of(const double *sums) {
     typename Texel<T>::Part parts[Texel<T>::count];
@@ -99,6 +126,7 @@ template <typename T>
 EMULATOR_PURE T sample(cudaTextureObject_t object, std::initializer_list<float> coordinates,
                        int layer, void *code) {
     const TextureHead &head = texture_head(object, code);
+    check_texel<T>(head, code);
     const unsigned axes = unsigned(coordinates.size());
     long long first[3] = {};
     double fraction[3] = {}, sums[4] = {};
@@ -125,6 +153,17 @@ EMULATOR_PURE T sample(cudaTextureObject_t object, std::initializer_list<float> 
         }
         if (weight) add_texel(object, head, at, weight, sums, code);
     }
+    return texel_of<T>(sums);
+}
+
+// Reads an element of linear memory; outside of it are zeros.
+template <typename T>
+EMULATOR_PURE T fetch(cudaTextureObject_t object, int i, void *code) {
+    const TextureHead &head = texture_head(object, code);
+    check_texel<T>(head, code);
+    const long long at[3] = {i, 0, 0};
+    double sums[4] = {};
+    if (i >= 0 && unsigned(i) < head.size[0]) add_texel(object, head, at, 1, sums, code);
     return texel_of<T>(sums);
 }
 
@@ -182,19 +221,13 @@ EMULATOR_SAMPLED(tex1DLayered, (float x, int layer), (x), layer < 0 ? 0 : layer)
 EMULATOR_SAMPLED(tex2DLayered, (float x, float y, int layer), (x, y), layer < 0 ? 0 : layer)
 #undef EMULATOR_SAMPLED
 
-// Elements of linear memory; outside of it are zeros.
 template <typename T>
 EMULATOR_INSTRUCTION T tex1Dfetch(cudaTextureObject_t object, int i) {
-    const emulator::TextureHead &head = emulator::texture_head(object, EMULATOR_HERE);
-    const long long at[3] = {i, 0, 0};
-    double sums[4] = {};
-    if (i >= 0 && unsigned(i) < head.size[0])
-        emulator::add_texel(object, head, at, 1, sums, EMULATOR_HERE);
-    return emulator::texel_of<T>(sums);
+    return emulator::fetch<T>(object, i, EMULATOR_HERE);
 }
 template <typename T>
 EMULATOR_INSTRUCTION void tex1Dfetch(T *to, cudaTextureObject_t object, int i) {
-    *to = tex1Dfetch<T>(object, i);
+    *to = emulator::fetch<T>(object, i, EMULATOR_HERE);
 }
 
 #define EMULATOR_SURFACE(NAME, PARAMETERS, X, Y, Z)                                               \

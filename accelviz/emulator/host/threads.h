@@ -190,7 +190,12 @@ inline void name_thread(std::uint32_t block, std::uint32_t thread, std::uint32_t
     std::memcpy(thread_index, &in_block, sizeof(dim3));
 }
 
+// Writes the calls that have led to the code of a thread to the answer; see callers.h.
+void add_callers(std::uint32_t thread, std::uint64_t code);
+
 inline void set_problem(const char *problem, std::uint32_t thread, std::uint64_t code, int array) {
+    answer->n_callers = 0;
+    add_callers(thread, code);
     copy_text(answer->problem, problem);
     answer->code = code - base;
     answer->array = array;
@@ -222,6 +227,11 @@ inline void set_problem_in_signal(const char *problem, std::uint64_t code) {
 inline void limit_time(int timer, double seconds) {
     const itimerval limit{{0, 0}, {time_t(seconds), suseconds_t(std::fmod(seconds, 1) * 1e6)}};
     setitimer(timer, &limit, nullptr);
+}
+
+// Whether code is in the kernel's own function.
+inline bool is_in_kernel(std::uint64_t code) {
+    return code - base > launch->kernel[0] && code - base <= launch->kernel[1];
 }
 
 inline bool on_stack(const void *address) {
