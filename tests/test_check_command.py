@@ -369,3 +369,143 @@ def test_the_help_has_an_example_that_works(folder):
     assert re.search(r"--cluster \S+\s+number of blocks of a cluster", output)
     (example,) = re.findall(r"^  accelviz check (add.cu .*)$", output, re.M)
     assert check(folder, *example.split())[0] == 0
+
+
+MACROS = """
+#if !defined(FAST) || defined(SLOW)
+#error wrong macros
+#endif
+#define TEXT(x) #x
+#define VALUE(x) TEXT(x)
+__global__ void k(int *lengths) {
+    lengths[0] = sizeof(VALUE(FAST)) - 1;
+    lengths[1] = sizeof(VALUE(WAIT)) - 1;
+    lengths[2] = TWICE(FAST + 1);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "lengths"),
+    [
+        (["-D", "FAST", "-D", "WAIT=", "-D", "TWICE(x)=2*(x)"], [1, 0, 4]),
+        (["-DFAST", "-DWAIT=", "-DTWICE(x)=2*(x)"], [1, 0, 4]),
+        (["-DFAST=12,WAIT", "--define-macro", "TWICE(x)=(x)"], [2, 1, 13]),
+        (["-D", "FAST,SLOW,WAIT=", "-U", "SLOW", "-include", "twice.h"], [1, 0, 4]),
+        (["-DSLOW", "-USLOW", "-DFAST", "-I", "more", "-include", "both.h"], [1, 4, 6]),
+        (["-DFAST", "-D", "=1"], "-D: got '=1', expected NAME"),
+        (["-DFAST", "-D", "1A"], "-D: got '1A', expected NAME"),
+        (["-U", "A=B,"], "-U: got 'A=B,', expected NAME"),
+        (["-DFAST", "-include", "none.h"], "-include: there is no file none.h"),
+        (["-I", "nowhere"], "--include: .*nowhere does not exist"),
+    ],
+)
+def test_macros_and_headers_are_given_as_to_nvidias_compiler(options, lengths, tmp_path):
+    (tmp_path / "k.cu").write_text(MACROS)
+    (tmp_path / "twice.h").write_text("#define TWICE(x) (2 * (x))\n")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "both.h").write_text('#include "../three.h"\n#define WAIT 1234\n')
+    (tmp_path / "three.h").write_text("#define TWICE(x) (3 * (x))\n")
+    words = ("k.cu", "--grid", 1, "--block", 1, "out:int32:3", "--save", "lengths=o.npy")
+    status, output, errors = check(tmp_path, *words, *options)
+    if isinstance(lengths, str):
+        assert status == 2, output
+        assert re.search(lengths, errors), errors
+        return
+    assert status == 0, output + errors
+    assert np.load(tmp_path / "o.npy").tolist() == lengths
+
+
+STRUCTURES = """
+struct Weights { short first; double second; };
+namespace inner {
+struct Options {
+    const float *X;  // input, "int no;"
+    float *Y = nullptr;
+    int n, lengths[2];
+    float4 scale;
+    Weights weights;
+    __host__ __device__ int size() const { return n; }
+};
+}
+typedef struct { int width; unsigned char color; int *counts; } Matrix;
+__global__ void k(inner::Options o, Matrix m) {
+    const int i = threadIdx.x;
+    if (i < o.size()) o.Y[i] = o.X[i] * o.scale.y + o.lengths[1] + o.weights.second + m.width;
+    if (i < m.color) m.counts[i] = 1;
+}
+"""
+OPTIONS = (
+    "o={X=ones:float32:32,Y=out:float32:32,n=32,lengths={1,2},scale={1,2,3,4},weights={5,6.5}}"
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([OPTIONS, "m={10,32,zeros:int32:32}"], ""),
+        (
+            [
+                OPTIONS.replace("={X=", "={.X=").replace(",n=", ", .n = "),
+                "m={10, 32, zeros:int32:32}",
+            ],
+            "",
+        ),
+        (
+            [OPTIONS, "m={10,33,zeros:int32:32}"],
+            r"k.cu:17: error: .* writes m.counts\[32\], 4 bytes",
+        ),
+        (
+            [OPTIONS.replace("n=32", "n=33"), "m={10,0,null}"],
+            r"k.cu:16: error: .* o.X\[32\], 4 bytes",
+        ),
+        ([OPTIONS, "m={10,32,null}"], "k.cu:17: error: .*null pointer"),
+        ([OPTIONS.replace("Y=out:", "X=out:"), "m={10,32,null}"], "o: got .*each member once"),
+        ([OPTIONS.replace("n=32,", ""), "m={10,32,null}"], "o: no value for the member 'n'"),
+        ([OPTIONS.replace("n=32", "n=0.5"), "m={10,32,null}"], "o.n: got 0.5"),
+        ([OPTIONS, "m={10,300,null}"], "m.color: got 300"),
+        ([OPTIONS, "m={10,32}"], "m: got 2 values for a structure of 3 members"),
+        ([OPTIONS, "m={10,32,5}"], "m.counts: got 5.*an array"),
+        ([OPTIONS.replace("X=ones", "X=out"), "m={10,32,null}"], "o.X is no output"),
+    ],
+)
+def test_structures_are_given_by_their_members(arguments, message, tmp_path):
+    (tmp_path / "k.cu").write_text(STRUCTURES)
+    words = ("k.cu", "--grid", 1, "--block", 33, *arguments, "--save", "o.Y=Y.npy")
+    status, output, errors = check(tmp_path, *words)
+    assert re.search(message, output + errors), output + errors
+    assert status == (1 if "error" in message else 2 if message else 0)
+    if not message:
+        assert np.load(tmp_path / "Y.npy").tolist() == [20.5] * 32
+
+
+def test_an_output_in_a_structure_may_not_be_read_before_it_is_written(tmp_path):
+    (tmp_path / "k.cu").write_text(STRUCTURES.replace("o.Y[i] = o.X", "o.Y[i] += o.X"))
+    words = ("k.cu", "--grid", 1, "--block", 32, OPTIONS, "m={10,0,null}")
+    status, output, _ = check(tmp_path, *words)
+    assert status == 1
+    assert "reads o.Y[0] (byte 0), which nothing has written" in output
+
+
+def test_structures_come_from_files_of_structured_arrays(tmp_path):
+    dtype = np.dtype([("n", "i4"), ("scale", "f8"), ("steps", "i2", 3)], align=True)
+    code = "struct S { int n; double scale; short steps[3]; };\n"
+    code += "__global__ void k(S one, const S *all, double *Y) {\n"
+    code += "    Y[threadIdx.x] = one.scale * all[threadIdx.x].steps[2];\n}\n"
+    np.save(tmp_path / "one.npy", np.array((1, 2.5, (1, 2, 3)), dtype))
+    np.save(tmp_path / "all.npy", np.array([(1, 2.5, (1, 2, i)) for i in range(4)], dtype))
+    words = (
+        "-",
+        "--grid",
+        1,
+        "--block",
+        4,
+        "one.npy",
+        "all.npy",
+        "out:float64:4",
+        "--save",
+        "Y=Y.npy",
+    )
+    status, output, errors = check(tmp_path, *words, source=code)
+    assert status == 0, output + errors
+    assert np.load(tmp_path / "Y.npy").tolist() == [0, 2.5, 5, 7.5]

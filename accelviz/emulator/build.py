@@ -125,8 +125,8 @@ class Kernel:
         Name of the function, or an instance of a template.
     names : tuple of str
         Names of the function's parameters in messages, in order.
-    defines : mapping of str to int or str
-        Compile-time constants.
+    defines : mapping of str to int, str or None
+        Macros; None undefines one.
     folder : Path, optional
         Folder of files to include, in addition to the headers of `kernels/`.
     include : tuple of Path
@@ -174,7 +174,10 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     headers_hash, standard = _kernel_headers()
     # Defined after the CUDA header and those of C++, which must not see __CUDACC__.
     macros = {**target_macros(kernel.arch), **kernel.defines}
-    defines = "".join(f"#define {name} {value}\n" for name, value in macros.items())
+    defines = "".join(
+        f"#undef {name}\n" if value is None else f"#define {name} {value}\n"
+        for name, value in macros.items()
+    )
     # For messages: file and text, without the `struct Config` in front of a package's kernel.
     text_of_user = kernel.source.rpartition(f'#line 1 "{kernel.file}"\n')[2]
     origin = kernel.file, text_of_user, kernel.entry

@@ -6,7 +6,7 @@ import importlib
 import re
 import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.emulator import signature
-from accelviz.emulator.build import Kernel, left_out
+from accelviz.emulator.build import Kernel, included_files, left_out
 from accelviz.emulator.library import Launch, Library, compiled
 from accelviz.emulator.memory import Memory
 from accelviz.emulator.source import default_arguments, kernels_in, restrict_parameters, symbols_in
+from accelviz.emulator.structures import Member, members_of, structured
 from accelviz.emulator.target import DEFAULT, check_target
 from accelviz.emulator.textures import PackedTexture, Texture
 from accelviz.emulator.tracing import table
@@ -77,8 +78,9 @@ def emulate(
         Number of blocks, and number of threads of a block, in x, y and z.
     *arguments : array, Texture, number or None
         Arguments in the order of the kernel's parameters; later ones may be passed by name. Pass
-        vectors as tuples, structures as NumPy's structured scalars, textures and surfaces as
-        `accelviz.emulator.Texture`, and bytes for an array of bytes. Numbers are converted to the
+        vectors as tuples; structures as dicts of their members, arrays for those that are pointers,
+        or as NumPy's structured scalars; textures and surfaces as `accelviz.emulator.Texture`, and
+        bytes for an array of bytes. Numbers are converted to the
         parameter's type if it can represent them. None is a null pointer. Arrays behind pointers to
         non-`const` are written in place, as on a GPU.
     kernel : str, optional
@@ -88,10 +90,11 @@ def emulate(
         Bytes of dynamic shared memory, for `extern __shared__ T name[]`.
     cluster : int or tuple of up to three int, optional
         Number of blocks of a cluster in x, y and z, by default those of `__cluster_dims__`.
-    defines : mapping of str to int or str, optional
-        Compile-time constants.
+    defines : mapping of str to int, str or None, optional
+        Macros, such as `{"N": 4, "SQUARE(x)": "x*x", "EMPTY": ""}`; None undefines one.
     include : collection of str or Path
-        Folders of headers, besides that of the source, for the emulator.
+        Folders of headers, besides that of the source, for the emulator; or headers, which it reads
+        before the source.
     unwritten : collection of str
         Names of output parameters that are uninitialised: reading them before a write is an error,
         and an element that no thread writes is a note.
@@ -162,6 +165,9 @@ def emulate(
         for note in outputs.notes:
             warnings.warn(str(note), stacklevel=2)
         return outputs
+    if call.pointers:
+        problem = f"{', '.join(call.pointers)} of a structure for device={device!r}"
+        raise ArgumentError("device", problem, "device='emulator', or arrays as parameters")
     results: Outputs
     results = importlib.import_module(_LAUNCHERS[device]).run_kernel(call)
     return results
@@ -231,6 +237,10 @@ class KernelCall:
         Initial values of `__constant__` and `__device__` variables.
     library : Library, optional
         The kernel compiled for the host; None if only the GPU's compiler can compile it.
+    pointers : dict of str to array
+        Arrays of members of structures, by names such as "options.data".
+    read_only : frozenset of str
+        Those of `pointers` that the kernel cannot write.
     """
 
     kernel: Kernel
@@ -238,6 +248,8 @@ class KernelCall:
     arguments: dict[str, Any]
     symbols: dict[str, npt.NDArray[Any]]
     library: Library | None
+    pointers: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    read_only: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -267,9 +279,21 @@ class KernelCall:
             omitted |= {one.name: None for one in others if one.kind == "e"}  # without members
             named = {**omitted, **named}
         by_name = _by_name(names, arguments, named, kernel.entry, library)
+        pointers, read_only = dict[str, npt.NDArray[Any]](), set[str]()
         for parameter in library.parameters if library else ():
-            _check(parameter, by_name[parameter.name])
-        return cls(kernel, launch, by_name, variables, library)
+            name, value = parameter.name, by_name[parameter.name]
+            if (
+                parameter.kind == "s"
+                and isinstance(value, Mapping | tuple)
+                and not parameter.pointer
+            ):
+                members = _members(kernel, parameter)
+                if members:
+                    by_name[name], arrays = structured(name, value, members, parameter.size)
+                    pointers |= {f"{name}.{key}": array for key, array in arrays.items()}
+                    read_only |= {f"{name}.{key}" for key in arrays if members[key].const}
+            _check(parameter, by_name[name])
+        return cls(kernel, launch, by_name, variables, library, pointers, frozenset(read_only))
 
     def run(
         self, unwritten: Collection[str] = (), *, seed: int = 0, timeout: float = 60.0
@@ -284,7 +308,7 @@ class KernelCall:
             for name in self.outputs():
                 known = memory.array(name)
                 assert known is not None
-                self.arguments[name][...] = known.data
+                self.arrays()[name][...] = known.data
             for name, array in library.device_variables(self.symbols).items():
                 array[...] = memory.symbols[name].data
         return self.results(library.notes(*ran))
@@ -292,7 +316,8 @@ class KernelCall:
     def results(self, notes: tuple[KernelError, ...] = ()) -> Outputs:
         """Return the outputs, and the arrays of `__device__` variables, by name."""
         variables = self.library.device_variables(self.symbols) if self.library else {}
-        values = {name: self.arguments[name] for name in self.outputs()}
+        arrays = self.arrays()
+        values = {name: arrays[name] for name in self.outputs()}
         outputs = {
             name: value.unpacked() if isinstance(value, PackedTexture) else value
             for name, value in values.items()
@@ -303,7 +328,8 @@ class KernelCall:
         """Return the names of arrays that the kernel may write; all arrays if not compiled."""
         parameters = self.library.parameters if self.library else ()
         read_only = {one.name for one in parameters if one.const or not one.pointer}
-        arrays = self._arrays().items()
+        read_only |= self.read_only
+        arrays = self.arrays().items()
         is_texture = {name for name, value in arrays if isinstance(value, PackedTexture)}
         return [name for name, _ in arrays if name not in read_only or name in is_texture]
 
@@ -314,15 +340,24 @@ class KernelCall:
             positions = restrict_parameters(self.kernel.source, self.kernel.entry)
             names = [*self.arguments]
             restrict = {names[i] for i in positions if i < len(names)}
-        outputs = self.outputs()
-        return Memory.of(self.arguments, outputs, [*unwritten], aliases, self.symbols, restrict)
+        arguments, outputs = {**self.arguments, **self.pointers}, self.outputs()
+        memory = Memory.of(arguments, outputs, [*unwritten], aliases, self.symbols, restrict)
+        for path in self.pointers:
+            name, _, member = path.partition(".")
+            known = memory.array(path)
+            assert known is not None
+            structure = np.array(memory.numbers[name])
+            structure[member] = known.address
+            memory.numbers[name] = structure[()]
+        return memory
 
     def aliases(self) -> dict[str, str]:
         """Return {alias: name} for arrays that are the memory of an earlier array."""
-        return signature.find_aliases([*self._arrays().items()])
+        return signature.find_aliases([*self.arrays().items()])
 
-    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        arguments = self.arguments.items()
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arguments and members of structures that are arrays, by name."""
+        arguments = {**self.arguments, **self.pointers}.items()
         return {name: value for name, value in arguments if isinstance(value, np.ndarray)}
 
     def typed_arguments(self) -> dict[str, Any]:
@@ -343,15 +378,37 @@ def read_kernel(
     check_target(arch)
     text, file, folder = _read(source)
     entry, names = _choose_kernel(text, kernel)
-    folders = tuple(
-        Path(one).resolve() for one in ([include] if isinstance(include, str | Path) else include)
-    )
-    for one in folders:
-        if not one.is_dir():
-            raise ArgumentError("include", f"{one} is no folder", "folders of headers")
+    folders, first = list[Path](), ""
+    for one in [include] if isinstance(include, str | Path) else include:
+        path = Path(one).resolve()
+        if path.is_file():
+            first += f'#include "{path.name}"\n'
+            path = path.parent
+        elif not path.is_dir():
+            raise ArgumentError(
+                "include", f"{path} does not exist", "folders of headers, or headers"
+            )
+        folders.append(path)
+    text = f'{first}#line 1 "{file}"\n{text}' if first else text
+    names_of_macros = re.compile(r"[A-Za-z_]\w*(\([\w\s,.]*\))?")
+    for name in defines or {}:
+        if not isinstance(name, str) or not names_of_macros.fullmatch(name):
+            raise ArgumentError("defines", f"got {short(name)}", "names of macros")
+    macros = {name: _macro(value) for name, value in (defines or {}).items()}
     return Kernel(
-        file, text, entry, tuple(names), dict(defines or {}), folder, arch=arch, include=folders
+        *(file, text, entry, tuple(names), macros, folder), arch=arch, include=tuple(folders)
     )
+
+
+def _macro(value: Any) -> Any:
+    """Return the value of a macro: a bool is a number in C."""
+    return int(value) if isinstance(value, bool | np.bool_) else value
+
+
+def _members(kernel: Kernel, parameter: signature.Parameter) -> dict[str, Member]:
+    """Return the members of the structure that a parameter is; empty if they are unknown."""
+    texts = [kernel.source, *included_files(kernel.source, kernel.folder, kernel.include).values()]
+    return members_of("\n".join(texts), parameter.type, parameter.size)
 
 
 def _warn_of_excluded_code(call: KernelCall) -> None:
@@ -476,7 +533,16 @@ def _by_name(
         problem += f", {missing[0]!r} is missing" if missing else ""
     if problem:
         raise ArgumentError(kernel, problem, expected)
-    return {name: _on_host(name, by_name[name]) for name in names}
+    return {name: _members_on_host(name, by_name[name]) for name in names}
+
+
+def _members_on_host(name: str, value: Any) -> Any:
+    """Convert an argument, or each member of one that is a dict or tuple, as `_on_host` does."""
+    if isinstance(value, Mapping):
+        return {key: _on_host(f"{name}.{key}", one) for key, one in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_on_host(name, one) for one in value)
+    return _on_host(name, value)
 
 
 def _on_host(name: str, value: Any) -> Any:

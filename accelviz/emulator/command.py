@@ -48,6 +48,7 @@ _EPILOG = f"""\
 arguments of the kernel, in its order or as NAME=VALUE:
   100, 0.5, true, null        a number, a bool, a null pointer
   1,2,3                       a vector, such as an int3
+  {{X.npy,64}} {{data=X.npy,n=64}}  a structure, by order or names of its members
   X.npy                       an array in a file of NumPy
   FILL:DTYPE:SHAPE            an array: random:float32:128x64
   texture,FLAGS:ARRAY         a texture or surface; FLAGS: linear, normalized, as_float, border,
@@ -90,18 +91,67 @@ def parser() -> argparse.ArgumentParser:
     helps = "order of threads and random arrays; 0, the default, runs threads in order"
     check.add_argument("--seed", type=int, default=0, help=helps)
     many: dict[str, Any] = {"action": "append", "default": []}
-    check.add_argument("-D", "--define", metavar="NAME=VALUE", help="a macro", **many)
-    check.add_argument("-I", "--include", metavar="FOLDER", help="of headers", **many)
+    macro: dict[str, Any] = {"action": _Macro, "dest": "define", "default": {}}
+    check.add_argument(
+        "-D",
+        "--define",
+        "--define-macro",
+        metavar="NAME[=VALUE]",
+        help="a macro, 1 without a value",
+        **macro,
+    )
+    check.add_argument(
+        "-U",
+        "--undefine",
+        "--undefine-macro",
+        metavar="NAME",
+        const=True,
+        help="no macro of this name",
+        **macro,
+    )
+    check.add_argument(
+        "-I", "--include", "--include-path", metavar="FOLDER", help="of headers", **many
+    )
+    helps = "a header that is read before the source"
+    check.add_argument(
+        "-include", "--pre-include", dest="pre_include", metavar="FILE", help=helps, **many
+    )
     helps = "initial value of a __constant__ or __device__ variable, written as an argument"
     check.add_argument("--symbol", metavar="NAME=ARRAY", help=helps, **many)
     check.add_argument("--save", metavar="NAME=FILE.npy", help="write an output to a file", **many)
-    check.add_argument("--arch", default=DEFAULT, help="GPU architecture (%(default)s)")
+    check.add_argument(
+        "--arch",
+        "-arch",
+        "--gpu-architecture",
+        default=DEFAULT,
+        help="GPU architecture (%(default)s)",
+    )
     helps = "limit of processor time (%(default)g)"
     check.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help=helps)
     helps = "text, annotations of GitHub, or SARIF 2.1.0"
     formats = ("text", "github", "sarif")
     check.add_argument("--format", choices=formats, default="text", help=helps)
     return check
+
+
+class _Macro(argparse.Action):
+    """Add a macro to the dict of macros, or None for -U; the latest option counts."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        macros = dict(getattr(namespace, self.dest))
+        # As for NVIDIA's compiler, commas separate macros.
+        for text in re.split(r",(?=[A-Za-z_]\w*(?:[=(,]|$))", values):
+            name, equals, value = text.strip().partition("=")
+            if not re.fullmatch(r"[A-Za-z_]\w*(\([\w\s,.]*\))?", name) or (self.const and equals):
+                parser.error(f"{option_string}: got {text!r}, expected {self.metavar}")
+            macros[name] = None if self.const else value if equals else 1
+        setattr(namespace, self.dest, macros)
 
 
 def run(options: argparse.Namespace, version: str) -> tuple[str, int]:
@@ -267,13 +317,30 @@ def _source(path: str) -> str | Path:
         raise ArgumentError("source", "standard input is not UTF-8", "CUDA text") from error
 
 
+def _headers(options: argparse.Namespace, source: str | Path) -> list[Path]:
+    """Return the folders of -I, and the headers of -include, also beside the source."""
+    folders = [
+        Path(one)
+        for text in options.include
+        for one in ([text] if Path(text).exists() else text.split(","))
+    ]
+    beside = [Path(), *([source.parent] if isinstance(source, Path) else []), *folders]
+    headers = list[Path]()
+    for name in options.pre_include:
+        paths = [folder / name for folder in beside if (folder / name).is_file()]
+        if not paths:
+            raise ArgumentError("-include", f"there is no file {name}", "a header")
+        headers.append(paths[0])
+    return [*headers, *folders]
+
+
 def _call(
     options: argparse.Namespace, source: str | Path
 ) -> tuple[KernelCall, list[str], dict[str, Path]]:
     """Return (the call, names of unwritten outputs, {output: file to save}) of the options."""
     rng = np.random.default_rng(options.seed)
-    positional: list[tuple[Any, bool]] = []
-    named: dict[str, tuple[Any, bool]] = {}
+    positional: list[tuple[Any, list[Any]]] = []
+    named: dict[str, tuple[Any, list[Any]]] = {}
     for text in options.arguments:
         name, value = _name_and_value(text)
         if name in named:
@@ -287,18 +354,18 @@ def _call(
         name: np.asarray(_value(name, value, rng)[0])
         for name, value in _pairs("--symbol", options.symbol, "NAME=ARRAY")
     }
-    defines = dict(_pairs("--define", options.define, "NAME=VALUE"))
+    headers = _headers(options, source)
     launch = checked_launch(options.grid, options.block, options.shared, options.cluster)
     call = KernelCall.of(
-        read_kernel(source, options.kernel, defines, options.arch, options.include),
+        read_kernel(source, options.kernel, options.define, options.arch, headers),
         launch,
         tuple(value for value, _ in positional),
         {name: value for name, (value, _) in named.items()},
         symbols,
     )
-    outputs, names = [*call.results()], [*call.arguments]
-    unwritten = [names[i] for i, (_, is_out) in enumerate(positional) if is_out]
-    unwritten += [name for name, (_, is_out) in named.items() if is_out]
+    outputs = [*call.results()]
+    marked = {id(out) for _, outs in (*positional, *named.values()) for out in outs}
+    unwritten = [name for name, array in call.arrays().items() if id(array) in marked]
     saved = dict(_pairs("--save", options.save, "NAME=FILE.npy"))
     for option, asked in (("out", unwritten), ("--save", [*saved])):
         if unknown := sorted({*asked}.difference(outputs)):
@@ -348,12 +415,12 @@ def _pairs(option: str, texts: Sequence[str], expected: str) -> list[tuple[str, 
 
 def _name_and_value(text: str) -> tuple[str, str]:
     """Split NAME=VALUE; the name is "" for an argument by position."""
-    match = re.fullmatch(r"([A-Za-z_]\w*)=(.*)", text, re.S)
+    match = re.fullmatch(r"([A-Za-z_]\w*)\s*=(.*)", text, re.S)
     return (match[1], match[2]) if match else ("", text)
 
 
-def _value(name: str, text: str, rng: np.random.Generator) -> tuple[Any, bool]:
-    """Return (the argument that a text describes, whether it is an unwritten output)."""
+def _value(name: str, text: str, rng: np.random.Generator) -> tuple[Any, list[Any]]:
+    """Return (the argument that a text describes, the unwritten outputs in it)."""
     if text.startswith("texture") and (match := _TEXTURE.fullmatch(text)):
         flags = {*match["flags"].split(",")}
         texture = Texture(
@@ -364,15 +431,36 @@ def _value(name: str, text: str, rng: np.random.Generator) -> tuple[Any, bool]:
             normalized="normalized" in flags,
             as_float="as_float" in flags,
         )
-        return texture, False
-    if text.endswith(".npy"):
-        return _load(name, Path(text)), False
-    if ":" in text:
-        return _array(name, text, rng), text.startswith("out:")
+        return texture, []
+    if text.endswith(".npy") and not text.startswith("{"):
+        return _load(name, Path(text)), []
+    if ":" in text and not text.startswith("{"):
+        array = _array(name, text, rng)
+        return array, [array] if text.startswith("out:") else []
     if text in ("null", "nullptr"):
-        return None, False
+        return None, []
+    if text.startswith("{") and text.endswith("}"):
+        return _structure(name, text[1:-1], rng)
     numbers = [_number(name, part) for part in text.split(",")]
-    return tuple(numbers) if len(numbers) > 1 else numbers[0], False
+    return tuple(numbers) if len(numbers) > 1 else numbers[0], []
+
+
+def _structure(name: str, text: str, rng: np.random.Generator) -> tuple[Any, list[Any]]:
+    """Return (dict of members, or tuple of their values; unwritten outputs) of a text as in C."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "{") - (letter == "}")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    pairs = [_name_and_value(part.strip().removeprefix(".")) for part in parts]
+    members = [_value(f"{name}.{key}" if key else name, value.strip(), rng) for key, value in pairs]
+    values, outs = [value for value, _ in members], [out for _, outs in members for out in outs]
+    keys = [key for key, _ in pairs if key]
+    if keys and len({*keys}) < len(pairs):
+        raise ArgumentError(name, f"got {{{text}}}", "each member once by name, or all by order")
+    return dict(zip(keys, values, strict=True)) if keys else tuple(values), outs
 
 
 def _number(name: str, text: str) -> int | float | bool:
