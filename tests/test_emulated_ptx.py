@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from accelviz import emulate
+from accelviz.errors import KernelError
 from tests.compilers import needs_compiler
 from tests.vocabulary import check_planted, compiles_for_a_gpu, kernel, signed, words
 
@@ -75,6 +76,18 @@ WORDS = {
     "{ .reg .pred q; setp.ge.s32 q, %1, 0; mov.u32 %0, %2; @!q mov.u32 %0, %3; }": lambda a, b, c: (
         c if a >> 31 else b
     ),
+    "abs.s32 %0, %1": lambda a, b, c: abs(signed(a)),
+    "cvt.u32.u8 %0, %1": lambda a, b, c: a & 255,
+    "cvt.s32.s16 %0, %1": lambda a, b, c: (a & 0xFFFF) - (a >> 15 & 1) * 0x10000,
+    "{ .reg .b64 t; mul.wide.u32 t, %1, %2; shr.u64 t, t, 32; cvt.u32.u64 %0, t; }": (
+        lambda a, b, c: a * b >> 32
+    ),
+    "{ .reg .f32 f; cvt.rn.f32.u32 f, 77; cvt.rzi.s32.f32 %0, f; }": lambda a, b, c: 77,
+    "{ .reg .pred p; setp.ge.s32 p, 1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff; }": (
+        lambda a, b, c: U32
+    ),
+    "match.any.sync.b32 %0, 5, 0xffffffff": lambda a, b, c: U32,
+    "{ griddepcontrol.wait; mov.u32 %0, %2; }": lambda a, b, c: b,
     "mov.u32 %0, %%tid.x": lambda a, b, c: None,
     "mov.u32 %0, %%laneid": lambda a, b, c: None,
 }
@@ -183,6 +196,68 @@ MISTAKES = [
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_and_other_instructions_are_named(mistake):
     check_planted(MEMORY, mistake, launch)
+
+
+FLAGS = r"""extern "C" __global__ void k(int *ready, int *data, int *Y) {
+    int r;
+    if (blockIdx.x == 0) {
+        data[threadIdx.x] = 7;
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(data));
+        __syncthreads();
+        if (threadIdx.x == 0)
+            asm volatile("red.release.gpu.global.add.s32 [%0], 1;" ::"l"(ready) : "memory");
+    } else {
+        do {
+            asm volatile("atom.acquire.gpu.global.add.s32 %0, [%1], 0;" : "=r"(r) : "l"(ready));
+        } while (!r);
+        Y[threadIdx.x] = data[threadIdx.x];
+    }
+}
+"""
+
+
+def test_atomics_have_the_order_that_they_say():
+    def run(code):
+        ready, data, Y = (np.zeros(n, np.int32) for n in (1, 32, 32))
+        return emulate(code, 2, 32, ready, data, Y)["Y"]
+
+    assert run(FLAGS).tolist() == [7] * 32
+    assert run(FLAGS.replace("red.release.gpu.global.add.s32", "st.release.gpu.global.s32")).sum()
+    for order in ("red.release", "atom.acquire"):
+        relaxed = order.partition(".")[0] + ".relaxed"
+        with pytest.raises(KernelError, match=r"a race: .* data\["):
+            run(FLAGS.replace(order, relaxed))
+
+
+REGISTERS = """#include <cuda/ptx>
+extern "C" __global__ void k(unsigned *Y) {
+    const unsigned t = cuda::ptx::get_sreg_tid_x();
+    Y[t] = cuda::ptx::get_sreg_laneid() + 100 * cuda::ptx::get_sreg_ntid_x() +
+           __popc(cuda::ptx::get_sreg_lanemask_lt());
+}
+"""
+
+
+def test_special_registers_of_cuda_ptx():
+    Y = np.zeros(64, np.uint32)
+    emulate(REGISTERS, 1, 64, Y)
+    assert Y.tolist() == [6400 + 2 * (t % 32) for t in range(64)]
+
+
+@pytest.mark.parametrize(
+    ("call", "advice"),
+    [
+        ("mbarrier_init(&bar, 1)", "use cuda::barrier and __threadfence"),
+        ("cp_async_bulk(cuda::ptx::space_global, Y, &bar, 16)", "copy with cuda::memcpy_async"),
+        ("tcgen05_alloc(&bar, 1)", "nvcuda::wmma"),
+    ],
+)
+def test_other_functions_of_cuda_ptx_are_refused_in_one_sentence(call, advice):
+    code = REGISTERS.replace(
+        "    Y[t]", f"    __shared__ long long bar; cuda::ptx::{call};\n    Y[t]"
+    )
+    with pytest.raises(KernelError, match=rf"kernel.cu:4: .*special registers: .*{advice}"):
+        emulate(code, 1, 32, np.zeros(32, np.uint32))
 
 
 def test_instructions_that_are_compiled_out_are_not_refused():

@@ -11,14 +11,9 @@ import pytest
 import accelviz
 from accelviz.devices.emulator import MAX_TRACED_BLOCKS, _runs, as_kernel
 from accelviz.emulator import build, cache
-from accelviz.emulator.source import (
-    kernels_in,
-    symbols_in,
-    translated,
-    unclosed,
-    without_host_code,
-    without_unmentioned,
-)
+from accelviz.emulator.host_code import without_host_code, without_unmentioned
+from accelviz.emulator.source import kernels_in, symbols_in, unclosed
+from accelviz.emulator.translation import translated
 from accelviz.errors import KernelError
 from tests.compilers import needs_compiler
 

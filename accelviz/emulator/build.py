@@ -21,13 +21,10 @@ from accelviz.emulator.compiler import (
     run,
     unavailable_reason,
 )
-from accelviz.emulator.source import (
-    declared_constant,
-    standard_headers,
-    translated,
-    without_unmentioned,
-)
+from accelviz.emulator.host_code import without_unmentioned
+from accelviz.emulator.source import declared_constant, standard_headers
 from accelviz.emulator.target import DEFAULT, Conditionals, target_macros
+from accelviz.emulator.translation import translated
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.files import kernel_directory, kernel_names, written_whole
 

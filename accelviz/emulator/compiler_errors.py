@@ -23,6 +23,7 @@ _LAUNCH = (
     "launches another"
 )
 _LIBRARY = "write it with shuffles, shared memory or cooperative_groups (reduce.h, scan.h)"
+_PTX = "of <cuda/ptx> the emulator has the special registers"
 _TEXTURES = (
     "textures and surfaces are parameters of type cudaTextureObject_t and cudaSurfaceObject_t; the "
     "emulator has no textures of other kinds"
@@ -47,11 +48,14 @@ _ADVICE = (
     (r"cut(?:e|lass)\b", "the emulator has no CUTLASS: use nvcuda::wmma of <mma.h>"),
     (r"__vi(?:max|min|add|bmax|bmin)\w*", "use max, min and sums"),
     (r"this_multi_grid", "CUDA 13 has no multi_grid: one grid, with grid.sync()"),
+    (r"(?:mbarrier|barrier_cluster|fence)_\w+", f"{_PTX}: use cuda::barrier and __threadfence()"),
+    (r"cp_(?:async|reduce)\w*", f"{_PTX}: copy with cuda::memcpy_async of <cuda/barrier>"),
+    (r"(?:tcgen05|wgmma|multimem|tensormap)\w*", f"{_PTX}: use nvcuda::wmma of <mma.h>"),
     (r"__pipeline", "#include <cuda_pipeline.h>"),
     (
         r"cuda(?:/|$)",
-        "of cuda:: (libcu++) the emulator has <cuda/atomic>, <cuda/barrier>, <cuda/pipeline> and "
-        "the basics of <cuda/std/...>; use CUDA's own functions",
+        "of cuda:: (libcu++) the emulator has <cuda/atomic>, <cuda/barrier>, <cuda/pipeline>, "
+        "registers of <cuda/ptx> and the basics of <cuda/std/...>; use CUDA's own functions",
     ),
     (r"tex[123]D|texCube|surf[123]D|texture|surface|cuda(?:Texture|Surface)", _TEXTURES),
     (

@@ -17,6 +17,7 @@ _TYPES = {
     "b64": "unsigned long long", "u64": "unsigned long long", "s64": "long long", "f64": "double",
 }  # fmt: skip
 _TYPE = rf"(?P<type>{'|'.join(_TYPES)})"
+_INTEGER = r"(?P<type>[us](?:8|16|32|64))"
 _FLOAT = r"(?:\.(?:rn|ftz|sat|approx|full))*"
 _SPECIAL = {
     "laneid": "emulator::lane()",
@@ -34,7 +35,17 @@ _SPECIAL = {
        (("tid", "threadIdx"), ("ntid", "blockDim"), ("ctaid", "blockIdx"), ("nctaid", "gridDim"))},
 }  # fmt: skip
 _SCOPES = {"cta": "_block", "gl": "", "gpu": "", "sys": "_system"}
+_SCOPE, _SPACE = r"(?P<scope>cta|gpu|sys)", r"(?:\.global|\.shared(?:::cta)?)?"
+_ATOMICS = "add|min|max|and|or|xor"
 _LOADS = r"(?:\.(?:ca|cg|cs|lu|cv|nc|wb|wt|L1::\w+|L2::\w+))*"
+#: What the memory order of an atomic adds to its C++, which is `@`.
+_ORDERS = {
+    "": "@",
+    r"\.relaxed": "@",
+    r"\.acquire": "emulator::ptx::acquiring(@)",
+    r"\.release": "(__threadfence{scope}(), @)",
+    r"\.acq_rel": "(__threadfence{scope}(), emulator::ptx::acquiring(@))",
+}
 #: (pattern of an operation, C++ for its operands {0}, {1}... of type {T}). The first operand of a
 #: value is assigned; without "=", the C++ is a statement. `#` makes an operand an address.
 _TABLE = [
@@ -44,6 +55,14 @@ _TABLE = [
     (rf"mul(?:\.lo)?{_FLOAT}\.{_TYPE}", "= {T}({1} * {2})"),
     (r"mul\.hi\.(?P<type>u32)", "= __umulhi({1}, {2})"),
     (r"mul\.hi\.(?P<type>s32)", "= __mulhi({1}, {2})"),
+    (r"mul\.wide\.(?P<type>u32)", "= (unsigned long long)({1}) * {2}"),
+    (r"mul\.wide\.(?P<type>s32)", "= (long long)({1}) * {2}"),
+    (r"abs\.(?P<type>s32)", "= abs({1})"),
+    (rf"abs{_FLOAT}\.(?P<type>f32|f64)", "= {T}(fabs({1}))"),
+    (rf"cvt\.(?P<word>[us](?:8|16|32|64))\.{_INTEGER}", "= emulator::ptx::{word}({1})"),
+    (rf"cvt\.rn\.f32\.{_INTEGER}", "= float({1})"),
+    (r"cvt\.rzi(?:\.ftz)?\.s32\.(?P<type>f32)", "= __float2int_rz({1})"),
+    (r"cvt\.rzi(?:\.ftz)?\.u32\.(?P<type>f32)", "= __float2uint_rz({1})"),
     (rf"mad\.lo\.{_TYPE}", "= {T}({1} * {2} + {3})"),
     (rf"div{_FLOAT}\.{_TYPE}", "= {T}({1} / {2})"),
     (rf"rem\.{_TYPE}", "= {T}({1} % {2})"),
@@ -94,17 +113,20 @@ _TABLE = [
     ),
     (rf"st(?:\.global|\.shared)?{_LOADS}\.{_TYPE}", "*emulator::ptx::at<{T}>({#0}) = {1}"),
     (
-        rf"atom(?:\.global|\.shared)?\.(?P<word>add|min|max|and|or|xor|exch)\.{_TYPE}",
-        "= emulator::ptx::{word}(emulator::ptx::at<{T}>({#1}), {2})",
+        rf"st\.release\.{_SCOPE}{_SPACE}\.{_TYPE}",
+        "__threadfence{scope}(); *emulator::ptx::at<volatile {T}>({#0}) = {1}",
     ),
-    (
-        rf"red(?:\.global|\.shared)?\.(?P<word>add|min|max|and|or|xor)\.{_TYPE}",
-        "emulator::ptx::{word}(emulator::ptx::at<{T}>({#0}), {1})",
-    ),
-    (
-        rf"atom(?:\.global|\.shared)?\.cas\.{_TYPE}",
-        "= atomicCAS(emulator::ptx::at<{T}>({#1}), {2}, {3})",
-    ),
+    *[
+        (rf"{word}{order}(?:\.{_SCOPE})?{_SPACE}\.{operation}\.{_TYPE}", form.replace("@", code))
+        for order, form in _ORDERS.items()
+        for word, operation, code in (
+            ("atom", rf"(?P<word>{_ATOMICS}|exch)",
+             "emulator::ptx::{word}(emulator::ptx::at<{T}>({#1}), {2})"),
+            ("red", rf"(?P<word>{_ATOMICS})",
+             "emulator::ptx::{word}(emulator::ptx::at<{T}>({#0}), {1})"),
+            ("atom", "cas", "atomicCAS(emulator::ptx::at<{T}>({#1}), {2}, {3})"),
+        )
+    ],
     (r"(?:bar|barrier)\.(?:cta\.)?sync(?:\.aligned)? 0", "__syncthreads()"),
     (r"bar\.warp\.sync", "__syncwarp({0})"),
     (r"membar\.(?P<scope>cta|gl|sys)", "__threadfence{scope}()"),
@@ -113,6 +135,13 @@ _TABLE = [
         r"shfl\.sync\.(?P<word>up|down|bfly|idx)\.(?P<type>b32)",
         "= emulator::ptx::shfl_{word}({4}, {1}, {2}, {3})",
     ),
+    (r"vote\.sync\.ballot\.(?P<type>b32)", "= __ballot_sync({2}, {1})"),
+    (r"vote\.sync\.(?P<word>any|all)\.pred", "= bool(__{word}_sync({2}, {1}))"),
+    (r"match\.any\.sync\.(?P<type>b32)", "= __match_any_sync({2}, {1})"),
+    # What changes the speed alone.
+    (r"prefetchu?(?:\.global|\.local)?\.L[12](?:::\w+)?", "void()"),
+    (r"griddepcontrol\.(?:wait|launch_dependents)", "void()"),
+    (r"setmaxnreg\.(?:inc|dec)\.sync\.aligned\.u32", "void()"),
     (r"activemask\.(?P<type>b32)", "= __activemask()"),
     (r"redux\.sync\.(?P<word>add|min|max|and|or|xor)\.(?P<type>[usb]32)",
      "= __reduce_{word}_sync({2}, {1})"),
@@ -272,6 +301,8 @@ def _instruction(text: str, operands: dict[str, _Operand], local: dict[str, str]
         match = re.fullmatch(pattern, whole)
         if match is None:
             continue
+        if operation.startswith("atom"):
+            code = f"= {code}"
         fields = {"type": "", "word": "", "scope": "", **match.groupdict()}
         kind = _TYPES.get(fields["type"], "")
         if vector:
@@ -320,8 +351,10 @@ class _RefusedPtxError(Exception):
 def _refusal(text: str) -> _RefusedPtxError:
     problem = f"the emulator does not run this PTX: `{' '.join(text.split())[:80]}`"
     fix = "use CUDA's functions; docs/emulator.md lists the PTX that runs"
-    if re.match(r"(?:mma|ldmatrix|wmma|stmatrix|wgmma)\b", text):
+    if re.match(r"(?:mma|ldmatrix|wmma|stmatrix|wgmma|tcgen05)\b", text):
         fix = "use nvcuda::wmma of <mma.h>"
     if text.startswith(("bar", "mbarrier")):
         fix = "use __syncthreads, cooperative_groups or cuda::barrier"
+    if text.startswith("cp.async.bulk"):
+        fix = "copy with cooperative_groups::memcpy_async or cuda::memcpy_async"
     return _RefusedPtxError(f"{problem}: {fix}")

@@ -17,7 +17,7 @@ from typing import Any
 
 from accelviz.emulator.build import Kernel, build
 from accelviz.emulator.compiler import require_compiler, run
-from accelviz.emulator.source import without_host_code
+from accelviz.emulator.host_code import without_host_code
 from accelviz.emulator.target import DEFAULT, target_macros
 from accelviz.errors import DeviceUnavailable, KernelError
 

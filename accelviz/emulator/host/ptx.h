@@ -27,6 +27,15 @@ EMULATOR_PURE std::remove_reference_t<To> out(From from) {
     return in<std::remove_cv_t<std::remove_reference_t<To>>>(from);
 }
 
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned;
+using u64 = unsigned long long;
+using s8 = signed char;
+using s16 = short;
+using s32 = int;
+using s64 = long long;
+
 EMULATOR_PURE unsigned thread() {
     return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
 }
@@ -53,6 +62,12 @@ EMULATOR_INSTRUCTION T acquired(const T *address) {
     acquire();
     T value;
     std::memcpy(static_cast<void *>(&value), address, sizeof(T));
+    return value;
+}
+// The result of an atomic that acquires.
+template <typename T>
+EMULATOR_INSTRUCTION T acquiring(T value) {
+    acquire();
     return value;
 }
 EMULATOR_PURE unsigned long long to_shared(unsigned long long address) {
