@@ -5,6 +5,7 @@ The rule and the terms to use are in CONTRIBUTING.md.
 """
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -48,10 +49,31 @@ def declared_names(text):
             yield number, match[1]
 
 
+def notebook_names(text):
+    """Yield (cell id, name) of each name that a notebook's cells or solutions bind.
+
+    CUDA sources are strings in cells that contain `__global__`, and fenced blocks.
+    """
+    for cell in json.loads(text)["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code":
+            blocks = [("python", source)]
+        else:
+            blocks = re.findall(r"^```(\w+)\n(.*?)^```", source, re.S | re.M)
+        for language, block in blocks:
+            names = list(declared_names(block)) if "__global__" in block else []
+            if language in ("cuda", "cpp"):
+                names = declared_names(block)
+            elif language == "python":
+                names += python_names(re.sub(r"^[%!].*$", "", block, flags=re.M))
+            for _, name in names:
+                yield cell.get("id", "?"), name
+
+
 def fillers(path, text):
-    """Yield (line, name) of each filler name in a file."""
-    names = python_names if path.endswith(".py") else declared_names
-    for line, name in names(text):
+    """Yield (line, name) of each filler name in a file; a notebook has cell ids for lines."""
+    by_ending = {".py": python_names, ".ipynb": notebook_names}
+    for line, name in by_ending.get(Path(path).suffix, declared_names)(text):
         if name.strip("_") in FILLERS and (path, name) not in EXCEPTIONS:
             yield line, name
 
@@ -62,7 +84,7 @@ def main(paths):
         ["git", "ls-files", "-co", "--exclude-standard", "--", *paths],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    endings = (".py", ".js", ".ts", ".cu", ".cuh", ".h", ".cpp")
+    endings = (".py", ".ipynb", ".js", ".ts", ".cu", ".cuh", ".h", ".cpp")
     count = 0
     for path in filter(lambda name: name.endswith(endings), listing.stdout.splitlines()):
         if not Path(path).exists() or path.startswith(RECORDED):

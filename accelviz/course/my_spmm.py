@@ -18,7 +18,7 @@ from accelviz.course.lesson import verdict
 from accelviz.datasets import load_graph
 from accelviz.devices import find_device, trace
 from accelviz.emulator.source import kernels_in
-from accelviz.errors import ArgumentError
+from accelviz.errors import ArgumentError, KernelError
 from accelviz.graph import Graph
 from accelviz.measure import features, records
 from accelviz.ordering import degree_sort
@@ -211,9 +211,9 @@ def _cases(vectors: bool) -> tuple[tuple[Graph, Any], ...]:
     """Return matrices of unequal sizes, with empty, short and long rows, and features."""
     random = np.random.default_rng(41)
     mixed = np.array([0, 3, 1, 40, 2, 0, 7, 5, 33])
-    many = np.append(random.integers(0, 7, 148), [90, 70])
+    many = np.append(random.integers(0, 7, 147), [90, 70, 290])  # cut even with lanes of 8
     cases = []
-    for degrees, columns, width in ((mixed, 60, 32), (many, 90, 20 if vectors else 5)):
+    for degrees, columns, width in ((mixed, 60, 32), (many, 300, 20 if vectors else 5)):
         random.shuffle(degrees)
         chosen = [np.sort(random.permutation(columns)[:degree]) for degree in degrees]
         pointers = np.concatenate([[0], np.cumsum(degrees)])
@@ -260,7 +260,11 @@ def climb(rung: int, code: str) -> pd.DataFrame | None:
             return None
     cora = load_graph(GRAPH)
     plan = strategy.plan(cora, COLUMNS)
-    counted, best = score(plan, features(cora.shape[1], COLUMNS)), RIGHT[rung - 1]
+    try:
+        counted, best = score(plan, features(cora.shape[1], COLUMNS)), RIGHT[rung - 1]
+    except KernelError as error:
+        print(f"Not yet: on Cora with {COLUMNS} columns: {error}")
+        return None
     for name in ("requests", "sectors"):
         count, needed = getattr(counted, name), getattr(best, name)
         if count > _SLACK * needed:

@@ -12,15 +12,23 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from accelviz.analysis.balance import group_idle_share
 from accelviz.convolution import ChannelMap
-from accelviz.datasets import load_graph
+from accelviz.datasets import graph_of_degrees, load_graph
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
+from accelviz.many_gpus import split
+from accelviz.measure import records
 from accelviz.measure.comparison import geometric_mean
+from accelviz.measure.ladder import climbed
+from accelviz.ordering import vertex_order
 from accelviz.partition.block_level import BlockSetting
+from accelviz.partition.windows import row_windows
+from accelviz.strategies import find_strategy
+from accelviz.strategies.spmm.gnnadvisor import decide
 
 Case = tuple[Any, ...]
 Rng = np.random.Generator
@@ -424,6 +432,115 @@ def _pointer_cases(rng: Rng) -> list[Case]:
     return [(np.concatenate([[0], np.cumsum(degrees)]),) for degrees in drawn]
 
 
+# --- tables, settings, orders -------------------------------------------------------------------
+
+
+def _least_waiting(tried: pd.DataFrame) -> Case:
+    is_published = (tried["max_block_warps"] == 12) & (tried["max_warp_nzs"] == 32)
+    most = tried.loc[is_published, "metadata_bytes"].iloc[0]
+    best = tried[tried["metadata_bytes"] <= most].sort_values("idle_share").iloc[0]
+    return int(best["max_block_warps"]), int(best["max_warp_nzs"])
+
+
+def _sweep_cases(rng: Rng) -> list[Case]:
+    cases = []
+    for warps, nonzeros in ((range(1, 33), range(8, 129, 8)), ((8, 12), (16, 32)), ((12,), (32,))):
+        settings = [(w, n) for w in warps for n in nonzeros]
+        rng.shuffle(settings)
+        tried = pd.DataFrame(settings, columns=["max_block_warps", "max_warp_nzs"])
+        shares = rng.permutation(np.linspace(0.01, 0.5, len(tried)))
+        cases.append((tried.assign(idle_share=shares, metadata_bytes=_bytes(rng, tried)),))
+    return cases
+
+
+def _bytes(rng: Rng, tried: pd.DataFrame) -> Any:
+    """Draw sizes of metadata, of which several equal that of the published setting."""
+    drawn = rng.integers(1, 5, len(tried)) * 16
+    return np.where((tried["max_block_warps"] == 12) & (tried["max_warp_nzs"] == 32), 32, drawn)
+
+
+def _noise(gains: pd.DataFrame) -> float:
+    columns = gains.columns.get_level_values("columns")
+    return float(np.max(np.abs(gains.loc["tiles of columns", columns == 32].to_numpy() - 1)))
+
+
+def _gain_cases(rng: Rng) -> list[Case]:
+    cases = [(climbed(records.recorded("ladder-h200"))[1],)]
+    for graphs, spread in ((3, 0.1), (1, 2.0)):
+        labels = [(f"graph {i}", d) for i in range(graphs) for d in (128, 32)]
+        columns = pd.MultiIndex.from_tuples(labels, names=["graph", "columns"])
+        drawn = 1 + spread * rng.uniform(-0.5, 0.4, (4, len(labels)))
+        index = ["a warp a row", "tiles of columns", "blocks in order", "equal rows"]
+        cases.append((pd.DataFrame(drawn, index, columns),))
+    return cases
+
+
+def _wins(times: pd.DataFrame, names: list[str]) -> list[int]:
+    table = times.pivot_table(index="graph", columns="strategy", values="median_us")
+    return [int((table.idxmin(axis=1) == name).sum()) for name in names]
+
+
+def _win_cases(rng: Rng) -> list[Case]:
+    cases = []
+    for graphs, names in ((18, "ABCDE"), (3, "AB"), (7, "ABCD")):
+        labels = [(f"graph {i}", name) for i in range(graphs) for name in names]
+        times = pd.DataFrame(labels, columns=["graph", "strategy"])
+        times["median_us"] = rng.uniform(5, 900, len(times))
+        cases.append((times.iloc[rng.permutation(len(times))], [*names[::-1], "another"]))
+    return cases
+
+
+def _density_cases(rng: Rng) -> list[tuple[pd.Series, pd.Series]]:
+    pairs = []
+    for count in (9, 4, 6):
+        density = np.sort(rng.uniform(0.001, 0.3, count))
+        ours = pd.Series(np.sort(rng.uniform(5, 900, count)), density)
+        pairs.append((ours, pd.Series(np.full(count, ours.iloc[count // 2] - 1), density)))
+    rising, equal = pd.Series([1.0, 2, 4], [0.1, 0.2, 0.4]), pd.Series([2.0, 2, 3], [0.1, 0.2, 0.4])
+    return [*pairs, (rising, equal), (rising, rising - 0.5)]
+
+
+def _first_density(sparse_us: pd.Series, dense_us: Any) -> float:
+    slower = np.flatnonzero(sparse_us.to_numpy() > np.asarray(dense_us))
+    return float(sparse_us.index[slower[0]])
+
+
+def _smallest_window(graph: Graph) -> int:
+    for power in range(4, 40):
+        order = vertex_order(graph, "windowed_degree", window=2**power)
+        plan = find_strategy("graphblast").plan(order.apply_to_graph(graph), 64)
+        if plan.statistics.idle_share < 0.1:
+            return 2**power
+    raise AssertionError("no window is large enough")
+
+
+def _window_graphs(rng: Rng) -> list[Case]:
+    names = ("facebook", "cora", "luxembourg-osm")
+    degrees = (np.tile([9, 1], 500), rng.integers(1, 9, 700), np.full(40, 3))
+    return [(load_graph(name),) for name in names] + [(graph_of_degrees(d),) for d in degrees]
+
+
+def _worst_degree(setting: BlockSetting) -> int:
+    def used(degree: int) -> float:
+        _, rows, nonzeros = (int(number) for number in setting.pattern(degree))
+        return degree * rows / (setting.max_block_warps * nonzeros)
+
+    return min(range(1, setting.deg_bound + 1), key=used)
+
+
+def _window_matrices(rng: Rng) -> list[Case]:
+    degrees = rng.integers(0, 9, 37)
+    drawn = load_graph(_csr(rng, degrees.tolist(), 50)), load_graph(_csr(rng, [3], 5))
+    names = [(load_graph(name), rows) for name in ("cora", "facebook") for rows in (8, 16)]
+    return [*names, (drawn[0], 8), (drawn[0], 5), (drawn[0], 1), (drawn[1], 16)]
+
+
+def _part_cases(rng: Rng) -> list[Case]:
+    drawn = load_graph(_graph(rng, 60, 400))
+    splits = (split(load_graph("pubmed"), 2), split(load_graph("cora"), 3), split(drawn, 4))
+    return [(part, n_cols) for cut in splits for part in cut.parts for n_cols in (16, 5)]
+
+
 def _drawn(rng: Rng, n: int, *highs: int) -> list[Case]:
     """Draw `n` cases of whole numbers from 1 up to each of `highs`."""
     return [tuple(map(int, numbers)) for numbers in rng.integers(1, highs, (n, len(highs)))]
@@ -522,5 +639,44 @@ EXERCISES: dict[str, tuple[Callable[..., Any], Callable[[Rng], list[Case]]]] = {
             *((6400, 0.5, 200), (12800, 0.5, 2100), (28, 0.5, 35), (80, 0.25, 20), (100, 0.9, 1)),
             *((100, 0.1, 1), (100, 0.75, 60), (50, 0.0, 10), (50, 1.0, 10), (40, 0.2, 18)),
         ],
+    ),
+    "least_waiting": (_least_waiting, _sweep_cases),
+    "noise": (_noise, _gain_cases),
+    "wins": (_wins, _win_cases),
+    "faster_from": (_first_density, _density_cases),
+    "crossover": (
+        _first_density,
+        lambda rng: [(ours, float(other.iloc[0])) for ours, other in _density_cases(rng)],
+    ),
+    "groups": (
+        lambda degrees, ngs: int((-(-degrees // ngs)).sum()),
+        lambda rng: [
+            *((np.array([0, 5, 8, 1, 0, 7, 33]), ngs) for ngs in (1, 3, 8)),
+            *((rng.integers(0, 90, rows), ngs) for rows, ngs in ((50, 5), (3, 32), (200, 2))),
+        ],
+    ),
+    "decider": (
+        lambda n_cols: (decide(n_cols).dw, decide(n_cols).ngs),
+        lambda rng: [
+            *((n_cols,) for n_cols in (7, 16, 31, 32, 33, 100, 1433)),
+            *_drawn(rng, 5, 4000),
+        ],
+    ),
+    "travels": (
+        lambda part, n_cols: (4 * n_cols * part.remote.nnz, 4 * n_cols * part.n_halo),
+        _part_cases,
+    ),
+    "reuse": (lambda graph, rows: row_windows(graph, rows).reuse, _window_matrices),
+    "both_levels": (
+        lambda degrees, warps: group_idle_share(degrees, 32 * warps),
+        lambda rng: [
+            (load_graph("cora").degrees, 8),
+            *((rng.integers(0, 40, rows), warps) for rows, warps in ((900, 4), (64, 1), (77, 16))),
+        ],
+    ),
+    "smallest_window": (_smallest_window, _window_graphs),
+    "worst_degree": (
+        _worst_degree,
+        lambda rng: [(BlockSetting(w, n),) for w, n in ((12, 32), (4, 8), (12, 3), (7, 5))],
     ),
 }

@@ -37,6 +37,7 @@ html_theme = "furo"
 html_title = "accelviz"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 templates_path = ["templates"]
 html_additional_pages = {"index": "redirect.html"}
 html_copy_source = False

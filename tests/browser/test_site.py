@@ -14,6 +14,8 @@ import accelviz
 from accelviz.course import predict
 from accelviz.widgets import assets
 
+from .lab import artifacts
+
 pytest.importorskip("furo", reason="the site needs the extra docs")
 pytest.importorskip("myst_nb", reason="the site needs the extra docs")
 
@@ -129,6 +131,38 @@ def test_search_works_from_a_folder(opened, site, query, title):
     opened.locator("#search-results > p").get_by_text("found").first.wait_for()
     results = opened.locator("#search-results li").all_inner_texts()
     assert any(title.lower() in text.lower() for text in results[:3]), results[:10]
+
+
+#: A page of each kind: start, docs with code, tables and pictures, lesson, API, gallery, search.
+KINDS = [
+    *("docs/site/index", "docs/timing", "docs/performance", "docs/sources", "docs/site/house"),
+    *(
+        "notebooks/05-why-a-warp-waits",
+        "notebooks/puzzles/1-threads-and-memory",
+        "notebooks/glossary",
+    ),
+    *("docs/site/api/accelviz", "docs/site/measurements", "search"),
+]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_pages_are_accessible(opened, site, width, scheme):
+    from axe_playwright_python.sync_playwright import Axe  # a test without it is skipped
+
+    opened.set_viewport_size({"width": width, "height": 800})
+    opened.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    for name in KINDS:
+        opened.goto((site / f"{name}.html").as_uri())
+        report = Axe().run(opened, options={"resultTypes": ["violations"]})
+        violations = {
+            violation["id"]: [node["html"][:120] for node in violation["nodes"][:3]]
+            for violation in report.response["violations"]
+        }
+        assert violations == {}, name
+        assert opened.evaluate("document.documentElement.scrollWidth") <= width, name
+        picture = artifacts() / f"site-{Path(name).name}-{width}-{scheme}.png"
+        opened.screenshot(path=picture)
 
 
 def test_a_record_is_found_filtered_and_sorted(opened, site):

@@ -117,11 +117,11 @@ WRONG = {
     "pays_after": [
         "lambda s, e, t, f: np.inf if e >= f else max(0, (s - t) / (f - e))",
         {
-            "max(0.0, (setup - other_setup) / (other_each - each))": (
-                "(setup - other_setup) / (other_each - each)"
+            "max(0.0, (setup - other_setup) / (other_step - step))": (
+                "(setup - other_setup) / (other_step - step)"
             ),
         },
-        {"each >= other_each": "each > other_each"},
+        {"step >= other_step": "step > other_step"},
         {"setup >= other_setup": "setup > other_setup"},
         {"np.inf if": "0.0 if"},
         "lambda s, e, t, f: max(0.0, np.ceil((s - t) / (f - e))) if e < f else np.inf",
@@ -215,16 +215,16 @@ WRONG = {
         {"X.T @ dXW, dW2": "dW2, X.T @ dXW"},
     ],
     "difference": [
-        """def difference(f, W, place, h):
-    W[place] += h
+        """def difference(f, W, index, h):
+    W[index] += h
     more = f(W)
-    W[place] -= 2 * h
+    W[index] -= 2 * h
     return (more - f(W)) / (2 * h)""",
-        "lambda f, W, place, h: 3 * W[place] ** 2 + h * h",
-        {"more[place]": "more[place[::-1]]", "less[place]": "less[place[::-1]]"},
+        "lambda f, W, index, h: 3 * W[index] ** 2 + h * h",
+        {"more[index]": "more[index[::-1]]", "less[index]": "less[index[::-1]]"},
         {"(2 * h)": "h"},
         {"f(more) - f(less)": "f(more) - f(W)"},
-        {"less[place] -= h": "less -= h"},
+        {"less[index] -= h": "less -= h"},
     ],
     "tiles": [
         "lambda columns, width: (len({c // width for c in columns}), -(-len(columns) // width))",
@@ -535,22 +535,22 @@ RIGHT = {
         "lambda A, X, W2, H, dZ: ((A @ X).T @ (np.sign(H) * (A.T @ dZ @ W2.T)), H.T @ A.T @ dZ)",
     ],
     "difference": [
-        """def difference(f, W, place, h):
+        """def difference(f, W, index, h):
     E = np.zeros_like(W)
-    E[place] = h
+    E[index] = h
     return (f(W + E) - f(W - E)) / h / 2""",
-        """def difference(f, W, place, h):
-    old = W[place]
-    W[place] = old + h
+        """def difference(f, W, index, h):
+    old = W[index]
+    W[index] = old + h
     more = f(W)
-    W[place] = old - h
+    W[index] = old - h
     less = f(W)
-    W[place] = old
+    W[index] = old
     return (more - less) / (2 * h)""",
-        """def difference(f, W, place, h):
+        """def difference(f, W, index, h):
     def at(x):
         V = np.array(W)
-        V[place] += x
+        V[index] += x
         return f(V)
     return np.mean([at(h) - at(0), at(0) - at(-h)]) / h""",
     ],

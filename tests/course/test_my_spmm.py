@@ -12,6 +12,9 @@ from accelviz.errors import ArgumentError
 from accelviz.measure import features
 from accelviz.strategies import find_strategy
 
+from .rung_answers import RIGHT, WRONG
+from .wrong_lines import with_pieces_replaced
+
 pytestmark = pytest.mark.skipif(
     find_device("emulator").unavailable_reason() is not None, reason="needs a C++ compiler"
 )
@@ -22,12 +25,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def changed(rung, *pairs):
-    code = my_spmm.right_version(rung)
-    for old, new in pairs:
-        assert code.count(old) == 1
-        code = code.replace(old, new)
-    return code
+def changed(rung, pieces):
+    return with_pieces_replaced(my_spmm.right_version(rung), pieces)
 
 
 @pytest.mark.parametrize("rung", range(1, 9))
@@ -52,51 +51,33 @@ def test_scores_of_recorded_strategies():
     assert counted == my_spmm.RECORDED["lane_groups"]
 
 
-GUARD = "    if (row >= n_rows) return;"
-ADDS = "atomicAdd(y, sum.x), atomicAdd(y + 1, sum.y);"
-MISTAKES = {
-    "no guard": (1, [(GUARD, "")], "row_pointers"),
-    "no weight": (1, [("values[k] * X", "X")], "WRONG"),
-    "the first row only": (2, [("blockIdx.x * blockDim.x + ", "")], "Y["),
-    "half of the columns": (2, [("column += 32", "column += 64")], "Y["),
-    "the place for the row": (3, [("Y[row *", "Y[sorted_row *")], "WRONG"),
-    "the row for the place": (
-        3,
-        [("row_pointers[sorted_row]", "row_pointers[row]"), ("sorted_row + 1", "row + 1")],
-        "WRONG",
-    ),
-    "all warps begin at the first": (4, [("record.z + warp * record.x,", "record.z,")], "WRONG"),
-    "no empty warps": (4, [("    if (warp >= record.w) return;", "")], ""),
-    "lane 0 hands out": (5, [("my_value, i)", "my_value, 0)")], "WRONG"),
-    "loads past the end": (
-        5,
-        [("k + lane < end ? columns[k + lane] : 0", "columns[k + lane]")],
-        "",
-    ),
-    "one column twice": (6, [("sum.w += value * x.w", "sum.w += value * x.z")], "WRONG"),
-    "not aligned": (6, [("begin + 4 * lane", "begin + lane")], ""),
-    "a race": (7, [(ADDS, "*y += sum.x, atomicAdd(y + 1, sum.y);")], "race"),
-    "a part too long": (7, [("min(first + 16, record.z + record.x)", "first + 16")], ""),
-    "a shuffle over the warp": (8, [("my_column, i, lanes)", "my_column, i)")], ""),
-}
+ANSWERS = [(rung, number) for rung in WRONG for number in range(len(WRONG[rung]))]
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_are_named(mistake, capsys):
-    rung, pairs, words = MISTAKES[mistake]
-    assert my_spmm.climb(rung, changed(rung, *pairs)) is None
+def test_every_rung_has_answers():
+    assert [*WRONG] == [*RIGHT] == [*range(1, 9)]
+    assert min(map(len, WRONG.values())) >= 5
+    assert min(map(len, RIGHT.values())) >= 3
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize(("rung", "number"), ANSWERS)
+def test_wrong_answers_are_refused(rung, number, capsys):
+    pieces, words = WRONG[rung][number]
+    assert my_spmm.climb(rung, changed(rung, pieces)) is None
     said = capsys.readouterr().out
-    assert said.startswith("Not yet: with ")
+    assert said.startswith("Not yet: ")
     assert words in said
     assert not my_spmm.FILE.exists()
 
 
-def test_a_right_kernel_that_is_not_the_rung_is_told_its_counts(capsys):
-    old = "for (int column = lane; column < n_cols; column += 32) {"
-    every_lane = changed(2, (old, "for (int column = 0; column < n_cols; ++column) {"))
-    alone = every_lane.replace("if (row >= n_rows)", "if (row >= n_rows || lane)")
-    assert my_spmm.climb(2, alone) is None
-    assert "the result is right, but the kernel makes" in capsys.readouterr().out
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("rung", RIGHT)
+def test_unusual_right_answers_pass(rung, capsys):
+    for pieces in RIGHT[rung]:
+        my_spmm.climb(rung, changed(rung, pieces))
+        said = capsys.readouterr().out
+        assert said.startswith("Right, with 3 matrices."), (said, pieces)
 
 
 def test_not_written_yet_and_no_kernel(capsys):
