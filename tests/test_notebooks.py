@@ -57,8 +57,8 @@ def solved(notebook, lesson):
             solution = re.search(r"<summary>Solution.*?```python\n(.*?)```", after.source, re.S)
             assert solution, f"no solution in Python after: {cell.source}"
             exercise = exercise_of(lesson, cell.source)
-            answers = [(answer, WRONG) for answer in exercise.wrong] if exercise else []
-            answers += [(answer, RIGHT) for answer in exercise.right] if exercise else []
+            answers = [(answer, WRONG) for answer in exercise.refused] if exercise else []
+            answers += [(answer, RIGHT) for answer in exercise.accepted] if exercise else []
             answers = [(exercise.pattern.format(answer), said) for answer, said in answers]
             for answer, said in [*answers, (solution[1], RIGHT)]:
                 yield nbformat.v4.new_code_cell("\n".join([answer, *checks])), said
@@ -84,8 +84,8 @@ def test_every_check_has_other_cases_or_a_table_of_answers():
     ]
     assert checked == [*filter(None, checked)]
     assert {exercise.name for exercise in checked} == {exercise.name for exercise in EXERCISES}
-    assert min(len(exercise.wrong) for exercise in EXERCISES) >= 4
-    assert min(len(exercise.right) for exercise in EXERCISES) >= 3
+    assert min(len(exercise.refused) for exercise in EXERCISES) >= 4
+    assert min(len(exercise.accepted) for exercise in EXERCISES) >= 3
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ class Exercise(NamedTuple):
     notebook: str
     name: str
     pattern: str
-    wrong: tuple[str, ...]
-    right: tuple[str, ...]
+    refused: tuple[str, ...]
+    accepted: tuple[str, ...]
 
 
 GATHER = """
@@ -54,7 +54,7 @@ EXERCISES = [
         "05-why-a-warp-waits",
         "four_at_once",
         "four_at_once = {}",
-        wrong=(
+        refused=(
             "one_by_one",
             "one_by_one.replace('k < 8', 'k < 9')",
             "one_by_one.replace(';', '')",
@@ -86,7 +86,7 @@ EXERCISES = [
                 "sum += x[0] + x[1] + x[2] + x[3] + 0 * c[0]; }"
             ),
         ),
-        right=(
+        accepted=(
             gather(
                 "for (int k = 0; k < 8; k += 4) { const int4 c = *(const int4 *)&columns[k];\n"
                 "const float *x = X + threadIdx.x;\n"
@@ -111,7 +111,7 @@ EXERCISES = [
         "08-measuring-honestly",
         "mine",
         "mine = {}",
-        wrong=(
+        refused=(
             '[speedup(table, best, "merge_path") for table in orders.values()]',
             "[speedup(table, best, columns=[64]) for table in orders.values()]",
             '[speedup(table, "merge_path", best, [64]) for table in orders.values()]',
@@ -119,7 +119,7 @@ EXERCISES = [
             '[speedup(table, rivals["default"], "merge_path", [64]) for table in orders.values()]',
             'speedup(orders["natural"], best, "merge_path", [64])',
         ),
-        right=(
+        accepted=(
             '[speedup(orders[name], best, "merge_path", [64]) for name in ("natural", "shuffled")]',
             '[1 / speedup(table, "merge_path", best, [64]) for table in orders.values()]',
             'np.array([speedup(t, best, columns=(64,), ours="merge_path") for t in '
@@ -130,7 +130,7 @@ EXERCISES = [
         "lanes-banks-and-counters",
         "padded",
         "padded = turned.replace({})",
-        wrong=(
+        refused=(
             "'32', '33'",
             "'32][32]', '32][34]'",
             "'32][32]', '40][32]'",
@@ -138,7 +138,7 @@ EXERCISES = [
             "'32][32]', '32][36]'",
             "'32][32]', '32][31]'",
         ),
-        right=(
+        accepted=(
             "'32][32]', '32][35]'",
             "'tile[32][32]', 'tile[32][32 + 1]'",
             "'32][32]', '32][63]'",
@@ -150,21 +150,21 @@ EXERCISES = [
         'n_cols = {}\nwide = accelviz.plan(graph, "accel_gcn", n_cols=n_cols, **setting)\n'
         'wrong = changed(wide, ("const int column = first_column + lane;", '
         '"const int column = lane;"))',
-        wrong=("40", "1", "32", "512", "1024"),
-        right=("1025", "1056", "2000"),
+        refused=("40", "1", "32", "512", "1024"),
+        accepted=("1025", "1056", "2000"),
     ),
     Exercise(
         "every-setting",
         "w, n",
         "w, n = {}",
-        wrong=("12, 3", "1, 7", "12, 6", "7, 7", "12, 4", "14, 4"),
-        right=("14, 1", "10, 7", "16, 99"),
+        refused=("12, 3", "1, 7", "12, 6", "7, 7", "12, 4", "14, 4"),
+        accepted=("14, 1", "10, 7", "16, 99"),
     ),
     Exercise(
         "every-strategy",
         "LongestFirst",
         ORDER,
-        wrong=(
+        refused=(
             "return accelviz.degree_sort(graph)",
             PERMUTED + "np.arange(graph.n_rows)[::-1].copy())",
             # the longest three alone
@@ -176,7 +176,7 @@ EXERCISES = [
             PERMUTED + "np.argsort(-np.resize(accelviz.load_graph('ca-astroph').degrees, "
             "graph.n_rows), kind='stable'))",
         ),
-        right=(
+        accepted=(
             PERMUTED + "np.argsort(-graph.degrees, kind='stable'))",
             PERMUTED + "np.array(sorted(range(graph.n_rows), key=lambda r: -graph.degrees[r])))",
             PERMUTED + "np.flip(np.argsort(graph.degrees)).copy())",
@@ -186,14 +186,14 @@ EXERCISES = [
         "the-ladder",
         "gains_of_tiles",
         "tiles_first, tiles_last = {}\ngains_of_tiles = tiles_first and [tiles_first, tiles_last]",
-        wrong=(
+        refused=(
             "(modelled_mb(o, 128, 64) / modelled_mb(o, 128, 128) for o in ('degree', 'place'))",
             "(modelled_mb(o, 128, 128) / modelled_mb(o, 128, 64) for o in ('place', 'degree'))",
             "(modelled_mb(o, 128, 128) / modelled_mb(o, 128, 32) for o in ('degree', 'place'))",
             "(modelled_mb(o, 64, 64) / modelled_mb(o, 128, 64) for o in ('degree', 'place'))",
             "(1.0, 1.0)",
         ),
-        right=(
+        accepted=(
             "(modelled_mb(o, 128, 128) / modelled_mb(o, 128, 64) for o in distances)",
             "(1 / (modelled_mb(o, 128, 64) / modelled_mb(o, 128, 128)) for o in "
             "('degree', 'place'))",
@@ -204,14 +204,14 @@ EXERCISES = [
         "caches-and-orders",
         'tried["both"]',
         'tried["both"] = renumbered({})',
-        wrong=(
+        refused=(
             'rabbit, "degree"',
             'rabbit, "windowed_degree", window=1024',
             'shuffled, "windowed_degree", window=4096',
             'collab, "windowed_degree", window=4096',
             'sorted_rows, "windowed_degree", window=4096',
         ),
-        right=(
+        accepted=(
             'graph=rabbit, name="windowed_degree", window=4096',
             'renumbered(rabbit, "windowed_degree", window=2**12), "windowed_degree", window=4096',
             'renumbered(rabbit, "windowed_degree", window=512), "windowed_degree", window=4096',
@@ -221,8 +221,8 @@ EXERCISES = [
         "more-exercises",
         "smallest",
         "smallest = {}",
-        wrong=("'cora'", "'facebook'", "'mit8'", "'collab'", "0.01"),
-        right=(
+        refused=("'cora'", "'facebook'", "'mit8'", "'collab'", "0.01"),
+        accepted=(
             "'luxembourg-osm'",
             "'-'.join(['luxembourg', 'osm'])",
             "min(bundled_graphs(), key=idle)",

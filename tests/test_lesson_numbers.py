@@ -1,0 +1,163 @@
+"""Numbers in the lessons' sentences that no cell shows equal what a computation gives."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import accelviz
+from accelviz.analysis.balance import group_idle_share
+from accelviz.course import known
+from accelviz.measure import records
+from accelviz.measure.comparison import labelled, latest, overall, speedups
+from accelviz.measure.ladder import climbed
+from accelviz.partition.block_level import BlockSetting
+
+FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+CUSPARSE = "cusparse algorithm=fastest preprocess=True"
+
+
+def warm_natural():
+    times = records.recorded("strategies-h200").query("state == 'warm'")
+    return times[~times["graph"].str.endswith("-shuffled")]
+
+
+def right_function(name):
+    """Return the right function of an exercise."""
+    return known(name)[0]
+
+
+def partitions():
+    """Lesson 4: bytes of block-level over warp-level metadata."""
+    for name in ("luxembourg-osm", "mit8"):
+        warp, block = (
+            accelviz.plan(name, "accel_gcn", n_cols=32, partition=kind).metadata.nbytes
+            for kind in ("warp", "block")
+        )
+        yield f"it is {100 * block / warp:.1f} %"
+    matrix = 8 * accelviz.load_graph("mit8").nnz
+    yield f"metadata of mit8 is {100 * warp / matrix:.0f} % of its matrix"
+    yield f"With 12 warps that is {100 / 12:.0f} %."
+
+
+def honest():
+    """Lesson 8: Accel-GCN beside cuSPARSE and GNNAdvisor."""
+    natural = warm_natural()
+    against = speedups(natural, CUSPARSE, "accel_gcn")
+    row = overall(against).iloc[0]
+    low, high = against["speedup"].min(), against["speedup"].max()
+    yield f"is {row['speedup']:.2f} times as fast as cuSPARSE (fastest algorithm, preprocessed)"
+    yield f"{low:.2f} to {high:.2f} for single cases, slower on {row['losses']} of {row['graphs']}"
+    yield f'"Up to {high:.2f} times as fast"'
+    ratios = speedups(natural, "gnnadvisor ngs=32", "accel_gcn")["speedup"]
+    mean = right_function("mean_ratio")
+    yield f"It gives {mean(ratios):.2f} for Accel-GCN over GNNAdvisor, and {mean(1 / ratios):.2f}"
+    least, most = sorted([100 * (ratios.mean() - 1), 100 * ((1 / ratios).mean() - 1)])
+    yield f"So each of the two is {least:.0f} to {most:.0f} % faster"
+    yield f"a launch that does nothing takes {natural['floor_us'].min():.1f} µs"
+
+
+def sweeps():
+    """Lesson 9: idle shares and bytes."""
+    cora = accelviz.load_graph("cora")
+    shares = [accelviz.sweep(cora, n_cols=d)["idle_share"][0] for d in (32, 64, 128)]
+    yield "| idle share | " + " | ".join(f"{100 * share:.1f} %" for share in shares) + " |"
+    settings = {"max_block_warps": range(1, 33), "max_warp_nzs": range(8, 129, 8)}
+    tried = accelviz.sweep("as-caida", n_cols=32, **settings)
+    warps, nonzeros = right_function("least_waiting")(tried)
+    idle = tried.set_index([*settings])["idle_share"]
+    yield f"On `as-caida`, {warps} warps of at most {nonzeros} nonzeros wait for " + (
+        f"{100 * idle[warps, nonzeros]:.1f} % of warp time"
+    )
+    yield f"The published setting waits for {100 * idle[12, 32]:.1f} %."
+    used = {}
+    for graph in (cora, accelviz.load_graph("collab")):
+        columns = len(np.unique(graph.column_indices))
+        used[graph.name] = (
+            right_function("compulsory")(graph.n_rows, graph.nnz, columns, 64),
+            graph.nnz,
+        )
+    (few, few_nzs), (many, many_nzs) = used.values()
+    yield f"it is {128 * few_nzs / few:.1f} for Cora and {128 * many_nzs / many:.1f} for Collab's"
+    yield f"At 4.2 TB/s Cora's bytes would take {few / 4.2e6:.2f} µs"
+    yield f"its **floor** is {many / 1e6:.0f} MB at copy speed, {many / 4.2e6:.0f} µs"
+
+
+def rungs():
+    """Lesson 10: noise, and the rung of more in flight."""
+    _, gains, _ = climbed(records.recorded("ladder-h200"))
+    noise = right_function("noise")(gains)
+    yield f"is {noise:.3f}, so the noise is {100 * noise:.1f} % at most"
+    more = gains.loc["more in flight"]
+    assert more.xs(32, level="columns").min().round(2) >= 1.01
+    assert more.xs(128, level="columns").max().round(2) <= 0.99
+    assert len(more.xs(32, level="columns")) == 8
+    yield "but eight times the same sign"
+
+
+def densities():
+    """Elective on bits: where dense products win."""
+    table = records.recorded("bits-density-h200").query("d == 256")
+    sparse = table.query("algorithm == 'gather' and bits == 8").set_index("density")["median_us"]
+    dense = table.query("density == 1 and algorithm != 'cublas int8'").set_index("bits")
+    for bits in (8, 2):
+        crossover = right_function("crossover")(sparse, dense["median_us"][bits])
+        yield f"| 1 by {bits} bits | {100 * crossover:.1f} % |"
+
+
+def tiles():
+    """Elective on tensor cores: where Blocked-ELL and a dense product win."""
+    table = records.recorded("tensor-density-h200").query("columns == 128")
+    who = table["strategy"] + " " + table["dtype"]
+    times = table.assign(who=who).pivot_table(index="density", columns="who", values="median_us")
+    ours = times["lane_groups float32"]
+    blocked, dense = (
+        100 * right_function("faster_from")(ours, times[f"{name} tf32"])
+        for name in ("blocked_ell", "dense")
+    )
+    yield f"is faster than `lane_groups` from {blocked:.1f} % on"
+    yield f"is faster from {dense:.0f} % on"
+
+
+def winners():
+    """Elective on strategies: who is fastest at 64 columns."""
+    systems = {"Accel-GCN": "accel_gcn", "GNNAdvisor": "gnnadvisor ngs=32", "cuSPARSE": CUSPARSE}
+    systems |= {"merge-path": "merge_path", "GE-SpMM": "ge_spmm", "GraphBLAST": "graphblast"}
+    rows = latest(labelled(warm_natural().query("columns == 64"), systems))
+    counts = right_function("wins")(rows, ["cuSPARSE", "GE-SpMM", "merge-path"])
+    yield "| " + " | ".join(map(str, counts)) + " |"
+
+
+def exercises():
+    """More exercises: idle shares of blocks, and the worst degree."""
+    cora = accelviz.load_graph("cora")
+    yield f"with 8 warps a block, this is {100 * group_idle_share(cora.degrees, 256):.0f} %"
+    published = BlockSetting(12, 32)
+    degree = right_function("worst_degree")(published)
+    _, rows, nonzeros = map(int, published.pattern(degree))
+    room = 12 * nonzeros
+    yield f"it is degree {degree}: twelve warps of {nonzeros} nonzeros have room for {room}"
+    yield f"and {100 * (1 - degree * rows / room):.1f} % of that is empty"
+    idle = accelviz.plan(cora, "accel_gcn", 32).statistics.idle_share
+    yield f"Cora idles for {100 * idle:.0f} %"
+
+
+SENTENCES = {
+    "04-partitions": partitions,
+    "08-measuring-honestly": honest,
+    "09-sweeps-and-the-limit": sweeps,
+    "10-your-own-kernel": rungs,
+    "electives/bits": densities,
+    "electives/tensor-cores": tiles,
+    "electives/every-strategy": winners,
+    "electives/more-exercises": exercises,
+}
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_sentences_have_computed_numbers(name):
+    cells = json.loads((FOLDER / f"{name}.ipynb").read_text("utf-8"))["cells"]
+    text = " ".join("".join(cell["source"]) for cell in cells)
+    for words in SENTENCES[name]():
+        assert words in text, words
