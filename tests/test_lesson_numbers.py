@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import accelviz
@@ -127,6 +128,43 @@ def winners():
     rows = latest(labelled(warm_natural().query("columns == 64"), systems))
     counts = right_function("wins")(rows, ["cuSPARSE", "GE-SpMM", "merge-path"])
     yield "| " + " | ".join(map(str, counts)) + " |"
+    natural = warm_natural()
+
+    def mean(rival, columns=range(16, 129)):
+        of_columns = natural[natural["columns"].isin(columns)]
+        return overall(speedups(of_columns, rival, "accel_gcn")).iloc[0]
+
+    default = "cusparse algorithm=default"
+    yield f"| {mean(CUSPARSE)['speedup']:.2f}; against its default " + (
+        f"{mean(default)['speedup']:.2f}, {mean(default, (16, 32))['speedup']:.2f} at 16 and 32"
+    )
+    ours, up_to_32 = (mean("gnnadvisor ngs=32", d)["speedup"] for d in (range(129), (16, 32)))
+    yield f"| {ours:.2f}; {up_to_32:.2f} up to 32 columns"
+    graphblast = mean("graphblast")
+    yield f"| {graphblast['speedup']:.2f}, ahead on {18 - graphblast['losses']} of 18 |"
+    hub = speedups(natural[natural["graph"] == "am-twin"], "graphblast", "accel_gcn")["speedup"]
+    yield f"Accel-GCN is {right_function('mean_ratio')(hub):.0f} times as fast"
+    yield from ablations()
+
+
+def ablations():
+    """Accel-GCN's partition and combined warp, in percent."""
+    times = records.recorded("ablations-h200").query("state == 'warm'")
+    times = times[~times["graph"].str.endswith("shuffled")]
+    whole = "accel_gcn partition=block combined_warp=True"
+    for rival, words in (
+        (
+            "accel_gcn partition=warp combined_warp=True",
+            "+3 % up to 32 columns, −{} to −{} % beyond",
+        ),
+        ("accel_gcn partition=block combined_warp=False", "0 up to 32, −{} to −{} % beyond"),
+    ):
+        gains = speedups(times, rival, whole)
+        widths = pd.cut(gains["columns"], [0, 32, 64, 96, 128])
+        narrow, *wide = np.exp(np.log(gains["speedup"]).groupby(widths, observed=True).mean())
+        assert words.startswith({3: "+3 %", 0: "0 up"}[round(100 * (narrow - 1))])
+        losses = [100 * (1 - gain) for gain in wide]
+        yield words.format(round(min(losses)), round(max(losses)))
 
 
 def exercises():
