@@ -34,10 +34,11 @@ exclude_patterns = [
 ]
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"  # the default underlines modules like links
 html_title = "accelviz"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
-html_js_files = ["site.js"]
+html_js_files = [("site.js", {"defer": "defer"})]
 templates_path = ["templates"]
 html_additional_pages = {"index": "redirect.html"}
 html_copy_source = False

@@ -10,5 +10,8 @@ function updateTabStops() {
   }
 }
 
+for (const [selector, label] of [[".sidebar-drawer", "All pages"], [".toc-drawer", "This page"]]) {
+  document.querySelector(selector)?.setAttribute("aria-label", label);
+}
 addEventListener("load", updateTabStops);
 addEventListener("resize", updateTabStops);
