@@ -517,7 +517,9 @@ def _smallest_window(graph: Graph) -> int:
 def _window_graphs(rng: Rng) -> list[Case]:
     names = ("facebook", "cora", "luxembourg-osm")
     degrees = (np.tile([9, 1], 500), rng.integers(1, 9, 700), np.full(40, 3))
-    return [(load_graph(name),) for name in names] + [(graph_of_degrees(d.tolist()),) for d in degrees]
+    return [(load_graph(name),) for name in names] + [
+        (graph_of_degrees(d.tolist()),) for d in degrees
+    ]
 
 
 def _worst_degree(setting: BlockSetting) -> int:
