@@ -509,3 +509,40 @@ def test_structures_come_from_files_of_structured_arrays(tmp_path):
     status, output, errors = check(tmp_path, *words, source=code)
     assert status == 0, output + errors
     assert np.load(tmp_path / "Y.npy").tolist() == [0, 2.5, 5, 7.5]
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            "    for (unsigned i = 3; i >= 0; --i) Y[i] = i;",
+            r"k.cu:2: error: .*the index is -1 in 32 bits.*never below 0: .*`while \(i-- > 0\)`",
+        ),
+        (
+            "    Y[0] = Y[threadIdx.x - 1];",
+            r"k.cu:2: error: .*the index is -1 in 32 bits.*test `i > 0` before `i - 1`",
+        ),
+        (
+            "    extern __shared__ int pool[];\n    int *second = pool + 4;\n    second[0] = 1;",
+            r"k.cu:4: error: .*dynamic shared memory\[4\].*or launch with more bytes by --shared\.",
+        ),
+        ("    Y[0] = *kept(1);", r"f.cuh:3: error: .*address of .*'x'.*ends with its function"),
+        ("    Y[0] = named(1);", r"f.cuh:5: error: .*reference to .*'x'.*ends with its function"),
+    ],
+)
+def test_advice_is_right_for_the_case(code, message, tmp_path):
+    functions = "#pragma once\n__device__ int *kept(int a) {\n    int x = a; return &x;\n}\n"
+    if "named" in code:
+        functions = (
+            "#pragma once\n\n__device__ int &named(int a) {\n    int x = a;\n    return x;\n}\n"
+        )
+    elif "kept" not in code:
+        functions = ""
+    (tmp_path / "f.cuh").write_text(functions)
+    text = f'#include "f.cuh"\n__global__ void k(int *Y) {{\n{code}\n}}\n'
+    text = text.replace("__global__ void k(int *Y) {\n", "__global__ void k(int *Y) {", 1)
+    (tmp_path / "k.cu").write_text(text)
+    words = ("k.cu", "--grid", 1, "--block", 1, "--shared", 16, "zeros:int32:4")
+    status, output, _ = check(tmp_path, *words)
+    assert status == 1
+    assert re.search(message, output.replace("\n", " ")), output

@@ -75,6 +75,9 @@ def _options(
     options += ["-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"]
     options += ["-fno-strict-aliasing"]
     options += ["-Wno-unknown-pragmas", "-Wno-attributes", "-UNDEBUG"]
+    # g++ would return a null pointer.
+    local = "return-stack-address" if compiler.is_clang else "return-local-addr"
+    options += [f"-Werror={local}"]
     if sys.platform == "linux":  # a stack overflow by a large array hits the guard pages
         options += ["-fstack-clash-protection", "-fno-plt"]
     if compiler.is_clang:  # do not remove endless loops without effects: they are reported

@@ -16,7 +16,7 @@ _HEADER = re.compile(r"(?P<name>[^/:\n][^:\n]*\.(?:cuh|cu|hpp|h|inc)):(?P<line>\
 #: Parts of errors that are left out of messages.
 _NOISE = re.compile(
     r"call to '[^']+' declared with (?:attribute error|'error' attribute): "
-    r"|static(?:_assert| assertion) failed due to requirement '.*?'(?:: )?"
+    r"| \[-Werror[^\]]*\]|static(?:_assert| assertion) failed due to requirement '.*?'(?:: )?"
 )
 _LAUNCH = (
     "give the emulator the kernels alone: it copies arrays and launches by itself, and no kernel "
@@ -186,6 +186,8 @@ def _hint(text: str, code: str) -> tuple[str, str]:
         return "", f"the first argument is an address: {called[1]}(&..., value)"
     if "<<<" in code or ">>>" in code:
         return "", _LAUNCH
+    if re.search(r"address of (?:local variable|stack memory)|reference to (?:local|stack)", text):
+        return "", "the variable ends with its function: let the caller pass an array to fill"
     if re.search(r"deleted function '.*?(\w+)::(?:\1|operator=)\(const", text):
         return "", "a union with vectors or half cannot be copied here; copy one of its members"
     unknown = next(filter(None, (pattern.search(text) for pattern in _UNKNOWN)), None)

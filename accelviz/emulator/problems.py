@@ -22,10 +22,7 @@ _AWAIT = (
 _LANES = "a mask of exactly the lanes that come to it"
 #: (problem, advice) by the runtime's name of a problem; `kernel_error` fills in the braces.
 _PROBLEMS = {
-    "out of bounds": (
-        "out of bounds: {access}",
-        "compare the index with the array's length before using it",
-    ),
+    "out of bounds": ("out of bounds: {access}", "{bounds_advice}"),
     "null pointer": (
         "{who} {verb} {bytes} bytes through a null pointer",
         "give an array where the argument is None, or let the kernel test the pointer",
@@ -338,6 +335,7 @@ def kernel_error(
         "source": source,
         "define": define,
         "too": f"{other} {' '.join([other_verb, 'it', *adverb])} at {other_line}",
+        "bounds_advice": _bounds_advice(access, space),
         "race_advice": _race_advice(answer, line == other_line, array),
         "elsewhere": f", and {other} does not come" if answer["bytes"] else "",
         "status": f"by signal {-status}" if status < 0 else f"with exit status {status}",
@@ -384,6 +382,18 @@ def _called_from(callers: Sequence[Line], line: Line) -> str:
     places = [*dict.fromkeys(places)]  # a recursive function
     more = [*places[:3], "..."] if len(places) > 4 else places
     return f" (called from {', from '.join(more)})" if places else ""
+
+
+def _bounds_advice(access: str, space: Space | None) -> str:
+    if "without a sign" in access:
+        return (
+            "an unsigned number is never below 0: test `i > 0` before `i - 1`, count down by "
+            "`while (i-- > 0)`, or use an int"
+        )
+    advice = "compare the index with the array's length before using it"
+    if space is Space.DYNAMIC:
+        advice += ", or launch with more bytes by shared_bytes= of emulate"
+    return advice
 
 
 def _race_advice(answer: Any, one_line: bool, array: Known | None) -> str:
