@@ -173,3 +173,22 @@ __global__ void k(const float *X, float *Y, int n) {
     launch = "--grid", "1", "--block", "64", "random:float32:40", "zeros:float32:64", "40"
     text, status = command(capsys, "check", tmp_path / "k.cu", *launch)
     assert status == 0, text
+
+
+def test_a_shuffle_in_a_loop_of_some_lanes_is_named_and_not_a_later_one(tmp_path, capsys):
+    kernel = """__global__ void k(const float *X, float *Y, int n) {
+    float s = 0;
+    for (int i = threadIdx.x; i < n; i += 32)
+        s += __shfl_down_sync(~0u, X[i], 16);
+    for (int d = 8; d; d /= 2)
+        s += __shfl_down_sync(~0u, s, d);
+    Y[threadIdx.x] = s;
+}
+"""
+    (tmp_path / "k.cu").write_text(kernel)
+    launch = "--grid", 1, "--block", 32, "random:float32:40", "out:float32:32", 40
+    text, status = command(capsys, "check", tmp_path / "k.cu", *launch)
+    assert status == 1, text
+    assert re.search(
+        r"k\.cu:[46]: error: .*exchange at different places: .* at k\.cu:[46]\.", text
+    ), text

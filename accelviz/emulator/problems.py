@@ -262,7 +262,9 @@ def kernel_error(
         return next(iter(lines_to([offset])), None)
 
     key = answer["problem"].decode()
-    elsewhere = _different_places(answer, line_of, kernel) if key in ("", "fragment") else None
+    # Lanes that have exchanged at different places are the cause of what follows.
+    causes = ("", "fragment", "lanes missing", "lane gone")
+    elsewhere = _different_places(answer, line_of, kernel) if key in causes else None
     if elsewhere or not key:
         return elsewhere
     text = answer["text"].decode("utf-8", "replace")
