@@ -9,23 +9,25 @@ from benchmarks.pages import sources
 from benchmarks.pages.document import Results
 
 ITEMS = sources.items()
-#: Last numbers of the sources' figures, tables, algorithms and equations.
+#: Last numbers of the sources' figures, tables, algorithms, equations and listings.
 LAST = {
     "accel_gcn": {"Figure": 8, "Table": 2, "Algorithm": 2, "Equation": 1},
     "fusegnn": {"Figure": 12, "Table": 5, "Algorithm": 3, "Equation": 5},
-    "qgtc": {"Figure": 10, "Table": 3, "Equation": 8},
-    "gnnadvisor": {"Figure": 14, "Table": 2, "Equation": 6},
-    "mgg": {"Figure": 11, "Table": 4, "Equation": 5},
-    "tc_gnn": {"Figure": 7, "Table": 6},
+    "introduction": {"Figure": 4},
+    "qgtc": {"Figure": 10, "Table": 3, "Equation": 8, "Listing": 1},
+    "gnnadvisor": {"Figure": 14, "Table": 2, "Equation": 6, "Listing": 1},
+    "mgg": {"Figure": 11, "Table": 4, "Equation": 5, "Listing": 1},
+    "tc_gnn": {"Figure": 7, "Table": 6, "Listing": 1},
     "dsxplore": {"Figure": 13, "Table": 4, "Equation": 3},
-    "receptive": {"Figure": 5, "Table": 6, "Equation": 7},
+    "receptive": {"Figure": 5, "Table": 6, "Equation": 7, "Listing": 2},
 }
+KINDS = ("Figure", "Table", "Algorithm", "Equation", "Listing")
 #: Algorithms of the thesis, which are numbered across chapters.
 ALGORITHMS = {"qgtc": [1], "gnnadvisor": [2], "mgg": [3], "tc_gnn": [4, 5, 6], "dsxplore": [7, 8]}
 #: What may have digits in words of our own: names of items, code, units of a setting.
 SETTING = (
     r"`[^`]*`|(Figure|Table|Algorithm)s? \d[\d.]*|A2|float(32|64)|INT[48]"
-    r"|OVCAR-8H|SW-620H|amazon0601|CIFAR-10|VGG16|ResNet(18|50)"
+    r"|OVCAR-8H|SW-620H|amazon0601|CIFAR-10|VGG1[69]|ResNet(18|50)"
     r"|\d+ (and \d+ )?(columns|bits|GPUs)|\bcg of \d( and \d)?"
 )
 
@@ -33,10 +35,10 @@ SETTING = (
 def listed(text: str) -> set[tuple[str, str]]:
     """Return the items in a text such as "Figures 4.1 to 4.3, Table II"."""
     items, kind, previous = set(), "", 0
-    for word in re.findall(r"(?:Figure|Table|Algorithm|Equation)s?|to|[\dIV.]+", text):
+    for word in re.findall(r"(?:Figure|Table|Algorithm|Equation|Listing)s?|to|[\dIV.]+", text):
         if word == "to":
             kind = f"to {kind}"
-        elif word[0].isalpha() and word.rstrip("s") in ("Figure", "Table", "Algorithm", "Equation"):
+        elif word[0].isalpha() and word.rstrip("s") in KINDS:
             kind = word.rstrip("s")
         else:
             number = {"I": "1", "II": "2"}.get(word, word)

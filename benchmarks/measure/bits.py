@@ -25,7 +25,7 @@ import argparse
 import functools
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from study import machine, parser, record
 
 import accelviz
 from accelviz import bits
-from accelviz.datasets import load_nodes, stochastic_block
+from accelviz.datasets import load_nodes, rmat, stochastic_block
 from accelviz.datasets.nodes import NodeData
 from accelviz.devices import find_device
 from accelviz.devices.cuda.timing import CudaLimits, event_seconds
@@ -46,7 +46,14 @@ from accelviz.plans import Call, KernelSpec, LaunchConfig
 from accelviz.strategies.bits.products import GROUP_ARCH, SIDE, SPLIT_BITS
 
 ON_GPU = ("table", "sizes", "reuse", "gather", "density", "network")
-GRAPHS = ("citeseer", "pubmed", "twitter-partial", "artist", "com-amazon")
+#: The other graphs of Table 2.1 are made up, with the printed numbers of nodes and edges: unions of
+#: as many graphs as Proteins and PPI have, and R-MAT for BlogCatalog.
+MADE_UP: dict[str, Callable[[], Graph]] = {
+    "proteins": lambda: stochastic_block(162_088, n_nodes=43_471, n_blocks=1113, within=1.0),
+    "ppi": lambda: stochastic_block(818_716, n_nodes=56_944, n_blocks=24, within=1.0),
+    "blogcatalog": lambda: rmat(2_093_195, n_nodes=88_784),
+}
+GRAPHS = ("citeseer", "pubmed", "twitter-partial", "artist", "com-amazon", "arxiv", *MADE_UP)
 PARTS, PARTS_OF_BATCH, BATCHES = 1500, 16, 4
 FEATURES, CLASSES = 128, 10
 #: Number of seeds of `accuracy`: accuracies at 2 bits differ by 0.1 between seeds. Other cases take
@@ -68,6 +75,7 @@ ALGORITHMS = ("warpgroup", "tiled", "split")
 def main() -> None:
     arguments = parser(__doc__, repeats=20)
     arguments.add_argument("study", choices=(*ON_GPU, "parts", "accuracy"))
+    arguments.add_argument("--graphs", nargs="+", default=GRAPHS, help="of `parts`; also products")
     arguments.add_argument("--batches", type=Path, help="what `parts` keeps, and `network` reads")
     options = arguments.parse_args()
     on_gpu = options.study in ON_GPU
@@ -221,8 +229,8 @@ def density(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 def parts(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Partition graphs into 1,500 parts; store the edges of the first batches of 16 parts."""
     arrays: dict[str, Any] = {}
-    for name in GRAPHS:
-        graph = accelviz.load_graph(name)
+    for name in options.graphs:
+        graph = MADE_UP[name]() if name in MADE_UP else accelviz.load_graph(name)
         start = time.perf_counter()
         part = bits.batches.partition(graph, PARTS)
         seconds = time.perf_counter() - start
@@ -248,7 +256,8 @@ def network(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     import torch
 
     arrays = np.load(options.batches)
-    for name, model in itertools.product(GRAPHS, bits.networks.MODELS):
+    names = dict.fromkeys(key.rpartition(" ")[0] for key in arrays)
+    for name, model in itertools.product(names, bits.networks.MODELS):
         times: dict[str, list[float]] = {"pyg": [], "8": [], "4": [], "2": []}
         for i in range(BATCHES // 2):
             edges = arrays[f"{name} {i}"]

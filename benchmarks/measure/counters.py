@@ -10,6 +10,7 @@ once. Needs a GPU and `ncu`. Times under a profiler are not comparable with the 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,9 @@ import nsight
 from study import full_machine, open_graph, parser, record
 
 import accelviz
+from accelviz.graph import Graph
 from accelviz.measure.records import parameters_text
+from accelviz.ordering import vertex_order
 from accelviz.plans import Plan
 
 #: Columns of the table, with the names of Nsight Compute's counters.
@@ -59,6 +62,15 @@ CASES: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
     ),
     # Our strategy and the most similar ones.
     "ours": (("lane_groups", {}), ("accel_gcn", {}), ("ge_spmm", {})),
+    # GNNAdvisor with sums in shared memory, without them, and a thread for each product
+    # (Figure 3.12d); beside them cuSPARSE's stand-in for Table 5.1's profile.
+    "gnnadvisor": (
+        ("gnnadvisor", {}),
+        ("gnnadvisor", {"block_warps": 1}),
+        ("gnnadvisor", {"ngs": None}),
+        ("fusegnn_gas", {}),
+        ("tc_gnn", {}),
+    ),
     # Dot products of edges.
     "sddmm": (("lane_groups", {}), ("row_warp", {})),
 }
@@ -85,11 +97,20 @@ def plans(options: argparse.Namespace) -> Iterator[Plan]:
     """Yield the plans to measure; both processes have them in this order."""
     for name in options.graphs:
         for order in options.orders:
-            graph = open_graph(name, order, cache=True)
+            graph = in_order(name, order)
             operation = "sddmm" if options.cases == "sddmm" else "spmm"
             for n_cols in options.columns:
                 for strategy, parameters in CASES[options.cases]:
                     yield accelviz.plan(graph, strategy, n_cols, operation=operation, **parameters)
+
+
+def in_order(name: str, order: str) -> Graph:
+    """Return a graph in an order: natural, shuffled, or shuffled and then in Rabbit order."""
+    graph = open_graph(name, "shuffled" if order == "rabbit" else order, cache=True)
+    if order != "rabbit":
+        return graph
+    renumbered = vertex_order(graph, order).apply_to_graph(graph, columns=True)
+    return dataclasses.replace(renumbered, name=f"{graph.name}-{order}")
 
 
 def profile(options: argparse.Namespace) -> None:

@@ -1,8 +1,8 @@
 """Savings and cost of Rabbit order on graphs whose vertices are shuffled.
 
 Takes shuffled twins, computes Rabbit order on the host, renumbers rows and columns, and times
-`lane_groups` and cuSPARSE before and after, in one run. The order is timed once, after compilation,
-on one core of the host; renumbering is not included.
+`lane_groups`, GNNAdvisor (Figure 3.12c of the thesis) and cuSPARSE before and after, in one run.
+The order is timed once, after compilation, on one core of the host; renumbering is not included.
 
     python benchmarks/measure/found_order.py --cache /tmp/graphs --output orders.csv
 """
@@ -20,7 +20,7 @@ import accelviz
 from accelviz.graph import Graph
 from accelviz.ordering import vertex_order
 
-CASES = ("lane_groups", "cusparse")
+CASES = ("lane_groups", "gnnadvisor", "cusparse")
 ORDER = "rabbit"
 
 

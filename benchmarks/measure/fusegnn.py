@@ -3,6 +3,7 @@
     python benchmarks/measure/fusegnn.py latency --output fusegnn-latency.csv
     python benchmarks/measure/fusegnn.py crossover --output fusegnn-crossover.csv
     python benchmarks/measure/fusegnn.py counters --output fusegnn-counters.csv
+    python benchmarks/measure/fusegnn.py idle --graphs cora citeseer pubmed --output idle.csv
 
 `latency` (Table 3, Figures 9 to 12): forward and backward pass of one layer of GCN or GAT (one
 head, no dropout) on random features of the dataset's width. "gas" and "gar" are our versions of
@@ -17,6 +18,11 @@ features. A case that runs out of memory is recorded with that problem.
 conversion, on random graphs of two million edges and rising average degree.
 
 `counters` (Tables 2, 4 and 5) needs `ncu`: one forward aggregation, cold caches.
+
+`idle` (Figure 4) needs PyTorch, whose profiler sees the kernels of every library: in passes of a
+layer of GCN, the time of combination (dense products), of graph processing (edge weights,
+conversion), of aggregation (the others), and the share of the pass in which no kernel runs. The
+kernels' times are of profiled passes, the pass's time is of passes without the profiler.
 """
 
 from __future__ import annotations
@@ -43,7 +49,7 @@ from accelviz.plans import Plan
 from accelviz.strategies.fusegnn import faster_aggregation
 
 #: Feature columns of the paper's datasets; Reddit is a twin.
-FEATURES = {"cora": 1433, "pubmed": 500, "reddit": 602}
+FEATURES = {"cora": 1433, "pubmed": 500, "reddit": 602, "citeseer": 3703}
 HIDDEN = (128, 16, 64, 256, 512)
 MODELS = ("gcn", "gat")
 FORMS = ("gas", "gar", "ours", "pyg")
@@ -71,8 +77,8 @@ COUNTED = (
 
 
 def main() -> None:
-    studies = {"latency": latency, "crossover": crossover, "counters": counters}
-    arguments = parser(__doc__, graphs=list(FEATURES), output=False)
+    studies = {"latency": latency, "crossover": crossover, "counters": counters, "idle": idle}
+    arguments = parser(__doc__, graphs=["cora", "pubmed", "reddit"], output=False)
     arguments.add_argument("study", choices=[*studies, "launch"], help="launch is what ncu runs")
     arguments.add_argument("--hidden", nargs="+", type=int, default=HIDDEN)
     arguments.add_argument("--models", nargs="+", default=MODELS, choices=MODELS)
@@ -155,10 +161,14 @@ def one_pass(
         return {"ms": float("nan"), "peak_mib": float("nan"), "parts_ms": "{}", "problem": "memory"}
 
 
-def ours(
+#: A pass, its graph processing alone, and the products that run it.
+Pass = tuple[Callable[[], None], Callable[[], Any], Products]
+
+
+def our_pass(
     graph: Graph, model: str, form: str, hidden: int, convert: Callable[[], None] | None
-) -> Row:
-    """Time a pass with fuseGNN's kernels or `lane_groups`, and its sparse operations."""
+) -> Pass:
+    """Return a pass with fuseGNN's kernels or `lane_groups`."""
     name = "lane_groups" if form == "ours" else f"fusegnn_{form}"
     products = Products(dict.fromkeys(("spmm", "gat", "gat_gradient"), name), "cuda")
     matrix, n_in = Matrix(graph, products), FEATURES[graph.name]
@@ -175,17 +185,27 @@ def ours(
     }
     normalized = matrix.with_values(gcn_weights(matrix))
 
-    def step() -> None:
-        used = matrix
+    def processed() -> Matrix:
         if convert is not None:
             with products.clock("conversion"):
                 convert()
-        if model == "gcn":
-            used = normalized if form == "ours" else matrix.with_values(gcn_weights(matrix))
-        _, context = layer.forward(used, X, parameters)
+        if model != "gcn":
+            return matrix
+        return normalized if form == "ours" else matrix.with_values(gcn_weights(matrix))
+
+    def step() -> None:
+        _, context = layer.forward(processed(), X, parameters)
         layer.backward(dY, context)
 
     cupy.cuda.Device().synchronize()
+    return step, processed, products
+
+
+def ours(
+    graph: Graph, model: str, form: str, hidden: int, convert: Callable[[], None] | None
+) -> Row:
+    """Time a pass with fuseGNN's kernels or `lane_groups`, and its sparse operations."""
+    step, _, products = our_pass(graph, model, form, hidden, convert)
     taken = seconds(step, products.stream)
     peak = cupy.get_default_memory_pool().total_bytes()
     products.reset()
@@ -196,10 +216,13 @@ def ours(
     return {"ms": 1e3 * taken, "peak_mib": peak / 2**20, "parts_ms": json.dumps(parts)}
 
 
-def theirs(graph: Graph, model: str, hidden: int) -> Row:
-    """Time a pass of PyTorch Geometric, on the stream on which CuPy's events are recorded."""
+def their_pass(
+    graph: Graph, model: str, hidden: int
+) -> tuple[Callable[[], None], Callable[[], Any]]:
+    """Return a pass of PyTorch Geometric, and its graph processing alone."""
     import torch
     from torch_geometric.nn import GATConv, GCNConv
+    from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
     reset_torch_memory()
     n_in = FEATURES[graph.name]
@@ -213,9 +236,94 @@ def theirs(graph: Graph, model: str, hidden: int) -> Row:
         layer.zero_grad()
         layer(X, edges).backward(dY)
 
+    def processed() -> Any:
+        return gcn_norm(edges, num_nodes=graph.n_rows, add_self_loops=False)
+
+    return step, processed
+
+
+def theirs(graph: Graph, model: str, hidden: int) -> Row:
+    """Time a pass of PyTorch Geometric, on the stream on which CuPy's events are recorded."""
+    import torch
+
+    step, _ = their_pass(graph, model, hidden)
     taken = seconds(step)
     peak = torch.cuda.max_memory_reserved()
     return {"ms": 1e3 * taken, "peak_mib": peak / 2**20, "parts_ms": "{}"}
+
+
+#: Parts of the names of dense products' kernels: of cuBLAS, and ours.
+DENSE = ("gemm", "gemv", "cutlass", "nvjet", "splitk", "affine", "product", "weight_gradient")
+
+
+def idle(options: argparse.Namespace) -> Iterator[Row]:
+    """Divide a pass of GCN into phases, and the time in which the GPU has no kernel."""
+    for name in options.graphs:
+        graph = attention_matrix(loaded(name))
+        graph = Graph(graph.row_pointers, graph.column_indices, graph.values, graph.shape, name)
+        for form in options.forms:
+            for hidden in options.hidden:
+                if form == "pyg":
+                    step, processed = their_pass(graph, "gcn", hidden)
+                    stream: Any = None
+                else:
+                    convert = conversion(graph) if form == "gar" else None
+                    step, processed, products = our_pass(graph, "gcn", form, hidden, convert)
+                    stream = products.stream
+                row = phases(kernels_of(step, stream), kernels_of(processed, stream), _REPEATS)
+                total = 1e3 * seconds(step, stream)
+                idle_pct = 100 * max(0.0, 1 - row["busy_ms"] / total)
+                about = {"graph": name, "edges": graph.nnz, "form": form, "hidden": hidden}
+                yield {**about, "ms": total, **row, "idle_pct": idle_pct}
+
+
+#: Name of a kernel or copy, and its begin and end in microseconds.
+Launched = tuple[str, float, float]
+
+
+def kernels_of(step: Callable[[], Any], stream: Any = None) -> list[Launched]:
+    """Return the launches of several runs, by PyTorch's profiler."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    with stream or contextlib.nullcontext():
+        for _ in range(_WARMUP):
+            step()
+        torch.cuda.synchronize()
+        with profile(activities=[ProfilerActivity.CUDA]) as trace:
+            for _ in range(_REPEATS):
+                step()
+            torch.cuda.synchronize()
+    on_gpu = torch.autograd.DeviceType.CUDA
+    events = [event for event in trace.events() if event.device_type == on_gpu]
+    return [(event.name, event.time_range.start, event.time_range.end) for event in events]
+
+
+def phases(launched: list[Launched], processing: list[Launched], runs: int) -> Row:
+    """Return milliseconds of the phases of a run, from the launches of several.
+
+    Examples
+    --------
+    >>> launches = [("sgemm", 0, 2000), ("scatter", 1000, 4000), ("weights", 6000, 7000)]
+    >>> [*phases(launches, [("weights", 0, 1000)], 1).values()]
+    [5.0, 2.0, 1.0, 3.0, 3]
+    """
+    busy, end = 0.0, -np.inf
+    for _, start, stop in sorted(launched, key=lambda launch: launch[1]):
+        busy += max(0.0, stop - max(start, end))
+        end = max(end, stop)
+
+    def total(launches: list[Launched]) -> float:
+        return sum(stop - start for _, start, stop in launches)
+
+    dense = [launch for launch in launched if any(part in launch[0].lower() for part in DENSE)]
+    rest = total(launched) - total(dense) - total(processing)
+    times = {"busy_ms": busy, "combination_ms": total(dense), "processing_ms": total(processing)}
+    times["aggregation_ms"] = max(rest, 0.0)
+    return {
+        **{name: float(1e-3 * value / runs) for name, value in times.items()},
+        "launches": len(launched) // runs,
+    }
 
 
 def crossover(options: argparse.Namespace) -> Iterator[Row]:

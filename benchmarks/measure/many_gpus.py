@@ -2,7 +2,10 @@
 
     python benchmarks/measure/many_gpus.py all --output DIR
 
-With `--gpus 0 0` one GPU plays both, to test the program.
+    python benchmarks/measure/many_gpus.py counters --output DIR    # needs ncu
+
+`counters` (Figure 4.8) has the occupancy and the SMs' share of active cycles of MGG's kernel and of
+products with unified memory. With `--gpus 0 0` one GPU plays both, to test the program.
 """
 
 from __future__ import annotations
@@ -10,12 +13,14 @@ from __future__ import annotations
 import ctypes
 import glob
 import importlib.util
+import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import cupy
+import nsight
 import numpy as np
 from scipy import sparse
 from study import Row, full_machine, host_seconds, parser, record
@@ -45,7 +50,8 @@ VARIED: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 def main() -> None:
     options = parser(__doc__, columns=[32, 128])
-    options.add_argument("what", choices=["all", "case", "rates", "ablations", "large"])
+    parts_named = ["all", "case", "rates", "ablations", "large", "counters", "launch"]
+    options.add_argument("what", choices=parts_named, help="launch is what ncu runs")
     options.add_argument("--graph", default="reddit")
     options.add_argument("--order", default="natural", choices=["natural", "shuffled", "rabbit"])
     options.add_argument("--gpus", type=int, nargs=2, default=[0, 1])
@@ -59,6 +65,8 @@ def main() -> None:
         timelines = chosen.output / f"timeline-{graph}-{order}"
         parts[f"case-{graph}-{order}"] = partial(case, graph, order, chosen.columns, timelines)
     parts["ablations"] = ablations  # last, because NCCL may be missing
+    if chosen.what in ("counters", "launch"):
+        parts = {"counters": partial(counters, chosen.gpus), "launch": launched}
     chosen.output.mkdir(parents=True, exist_ok=True)
     with many_gpus.Peers(chosen.gpus) as gpus:
         about = {**full_machine(), "gpus": len({*chosen.gpus})}
@@ -204,6 +212,56 @@ def ablations(gpus: many_gpus.Peers) -> Iterator[Row]:
                 yield {**about, "columns": d, **row}
 
 
+#: Counters of Figure 4.8, in percent.
+METRICS = {
+    "occupancy_pct": "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "sm_active_pct": "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
+    "issue_active_pct": "smsp__issue_active.avg.pct_of_peak_sustained_active",
+}
+COUNTED_COLUMNS = (16, 64)
+
+
+def on_two() -> many_gpus.Split:
+    """Return the split whose products are counted."""
+    return many_gpus.split(accelviz.load_graph("collab", order="shuffled", cache=True), 2)
+
+
+def launched(gpus: many_gpus.Peers) -> Iterator[Row]:
+    """Launch MGG's product, and that with unified memory, once for each column count."""
+    split = on_two()
+    for d in COUNTED_COLUMNS:
+        ready = gpus.ready(many_gpus.plan(split, d, "mgg", **MGG[0]))
+        fill(ready)
+        ready.launch()
+        gpus.wait()
+        X = cupy.ndarray((split.graph.n_rows, d), np.float32, managed(split.graph.n_rows * d * 4))
+        for part in split.parts:
+            with gpus.on(part.device):
+                X[part.first : part.stop].fill(1)
+        gpus.wait()
+        RowProducts(gpus, split, d)([X, X])
+        gpus.wait()
+        yield {"columns": d}
+
+
+def counters(devices: list[int], _: many_gpus.Peers) -> Iterator[Row]:
+    """Count the launches of `launched` by ncu: for each column count MGG's, then the others."""
+    split = on_two()
+    program = many_gpus.plan(split, 16, "mgg", **MGG[0])
+    of_mgg = {step.call.kernel.entry for step in program.steps if step.call and step.call.kernel}
+    plan = accelviz.plan(split.graph, "lane_groups", 16)
+    entries = of_mgg | {call.kernel.entry.partition("<")[0] for call in plan.calls if call.kernel}
+    script = [__file__, "launch", "--output", tempfile.mkdtemp(), "--gpus", *map(str, devices)]
+    for number, (name, counts) in enumerate(nsight.launches(script, entries, METRICS.values())):
+        row = {"launch": number, "kernel": name, "graph": split.graph.name}
+        yield {**row, **{key: counts.get(metric) for key, metric in METRICS.items()}}
+
+
+def managed(n_bytes: int) -> Any:
+    """Return unified memory."""
+    return cupy.cuda.malloc_managed(n_bytes)
+
+
 class RowProducts:
     """Product of each GPU's rows with the features of all vertices, by `lane_groups`."""
 
@@ -259,7 +317,7 @@ def all_gather(gpus: many_gpus.Peers, split: many_gpus.Split, d: int) -> Iterato
 def unified(gpus: many_gpus.Peers, split: many_gpus.Split, d: int) -> Iterator[Row]:
     """Time products with features in unified memory, rewritten by their owners before each run."""
     n, multiply = split.graph.n_rows, RowProducts(gpus, split, d)
-    X = cupy.ndarray((n, d), np.float32, cupy.cuda.malloc_managed(n * d * 4))
+    X = cupy.ndarray((n, d), np.float32, managed(n * d * 4))
     seconds = []
     for _ in range(5):
         for part in split.parts:

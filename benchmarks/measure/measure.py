@@ -79,6 +79,10 @@ LANE_SETTINGS: tuple[Case, ...] = (
     ),
     "cusparse",
 )
+#: Graphs of type III in GNNAdvisor's and TC-GNN's tables that are in Table I too.
+TYPE_THREE = ("artist", "com-amazon", "amazon0601")
+#: Neighbor group sizes of Figure 3.12a, and those of Figure 3.14.
+GROUP_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 #: Other operations to measure on the bundled graphs.
 OTHERS = (
     *("edge_softmax", "edge_softmax_gradient", "spmm_gradient", "gat", "gat_gradient"),
@@ -172,6 +176,37 @@ STUDIES = {
             "lane_groups",
             *(("lane_groups", {"storage": storage}) for storage in ("float16", "bfloat16")),
         ),
+    ),
+    "gnnadvisor": Study(
+        "GNNAdvisor by group size and workers, beside its Decider, cuSPARSE without preprocessing "
+        "and GraphBLAST, which is made of Gunrock, warm (Figures 3.11 to 3.14)",
+        twins(*TYPE_THREE),
+        (16, 32, 64, 128),
+        cases=(
+            *(("gnnadvisor", {"ngs": ngs}) for ngs in GROUP_SIZES),
+            *(("gnnadvisor", {"dw": workers}) for workers in (1, 2, 4, 8, 16, 32)),
+            *(("gnnadvisor", {"block_warps": warps}) for warps in (1, 2, 8)),
+            *(("gnnadvisor", {"ngs": None}), ("cusparse", {"preprocess": False}), "graphblast"),
+        ),
+    ),
+    "tc_gnn": Study(
+        "TC-GNN's SpMM by warps of a block, beside its rule, and cuSPARSE, warm (Figures 5.6, 5.7)",
+        ["cora", "pubmed", *twins(*TYPE_THREE)],
+        (16, 32, 64, 128, 256),
+        cases=(
+            *("tc_gnn", "cusparse", ("cusparse", {"preprocess": False})),
+            *(("tc_gnn", {"block_warps": warps}) for warps in (1, 2, 4, 8, 16, 32)),
+        ),
+    ),
+    "tc_gnn_sddmm": Study(
+        "TC-GNN's SDDMM by warps of a block, and cuSPARSE, warm (Figures 5.6, 5.7)",
+        ["cora", "pubmed", *twins(*TYPE_THREE)],
+        (16, 32, 64, 128, 256),
+        cases=(
+            *("tc_gnn", ("cusparse", {"preprocess": False})),
+            *(("tc_gnn", {"block_warps": warps}) for warps in (1, 2, 4, 8)),
+        ),
+        operation="sddmm",
     ),
     "sddmm": Study(
         "every strategy of SDDMM on the bundled graphs and six twins, warm (docs/sddmm.md)",

@@ -24,17 +24,24 @@ def launch(plans: Iterable[Plan]) -> None:
 def profile(
     script: Sequence[str], plans: Iterable[Plan], metrics: Iterable[str], *, warm: bool = False
 ) -> list[dict[str, float]]:
-    """Run `python *script` under ncu; return the counters of each launch of the plans' kernels.
+    """Run `python *script` under ncu; return the counters of each launch of the plans' kernels."""
+    entries = {call.kernel.entry for plan in plans for call in plan.calls if call.kernel}
+    return [counts for _, counts in launches(script, entries, metrics, warm=warm)]
+
+
+def launches(
+    script: Sequence[str], entries: Iterable[str], metrics: Iterable[str], *, warm: bool = False
+) -> list[tuple[str, dict[str, float]]]:
+    """Run `python *script` under ncu; return name and counters of each launch of some kernels.
 
     Counters that do not apply to a launch are missing. Clocks are not changed. Caches are flushed
     before each pass unless `warm`. Raises SystemExit if ncu fails.
     """
     chosen = sorted(set(metrics))
-    entries = sorted({call.kernel.entry for plan in plans for call in plan.calls if call.kernel})
     answer = subprocess.run(
         [
             *("ncu", "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base"),
-            *("--kernel-name", f"regex:^({'|'.join(entries)})$"),
+            *("--kernel-name", f"regex:^({'|'.join(sorted(entries))})$"),
             *("--cache-control", "none" if warm else "all"),
             *("--metrics", ",".join(chosen), sys.executable, *script),
         ],
@@ -46,7 +53,10 @@ def profile(
         raise SystemExit(answer.stdout[-3000:] + answer.stderr[-3000:])
     table = csv.DictReader(io.StringIO(answer.stdout[answer.stdout.index('"ID"') :]))
     return [
-        {name: float(row[name].replace(",", "")) for name in chosen if row.get(name)}
+        (
+            row["Kernel Name"],
+            {name: float(row[name].replace(",", "")) for name in chosen if row.get(name)},
+        )
         for row in table
         if row["ID"].isdigit()
     ]

@@ -63,12 +63,12 @@ def open_graph(name: str, order: str = "natural", cache: bool = False) -> Graph:
     return load_graph(name, order=order, cache=cache)
 
 
-def edge_index(graph: Graph) -> Any:
-    """Return a graph's edges in PyTorch Geometric's format, on the GPU."""
+def edge_index(graph: Graph, device: str = "cuda") -> Any:
+    """Return a graph's edges in PyTorch Geometric's format."""
     import torch
 
     rows = np.repeat(np.arange(graph.n_rows), graph.degrees)
-    return torch.from_numpy(np.stack([graph.column_indices.astype(np.int64), rows])).cuda()
+    return torch.from_numpy(np.stack([graph.column_indices.astype(np.int64), rows])).to(device)
 
 
 def step_milliseconds(step: Callable[[], Any], steps: int, is_gpu: bool) -> list[float]:
@@ -94,8 +94,9 @@ def reset_torch_memory() -> None:
     """Free unused memory of PyTorch's pool, and reset its peak."""
     import torch
 
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
 
 
 def machine(device: str = "cuda") -> Row:

@@ -190,20 +190,22 @@ def libraries(graph: Graph, block_columns: Any, n_cols: int, repeats: int) -> It
     linalg.set_compute_type(np.float32, before)
 
 
-def blocked_ell(block_columns: Any, values: Any, X: Any, out: Any, kind: int) -> Callable[[], None]:
-    """Return a prepared call of cuSPARSE's SpMM on a Blocked-ELL matrix."""
+def blocked_ell(
+    block_columns: Any, values: Any, X: Any, out: Any, kind: int, block: int = BLOCK
+) -> Callable[[], None]:
+    """Return a prepared call of cuSPARSE's SpMM on a square Blocked-ELL matrix."""
     import cupy
     from nvmath.bindings import cusparse as library
 
-    n_cols, ell_columns = X.shape[1], values.shape[1]
+    (side, n_cols), ell_columns = X.shape, values.shape[1]
     handle, index = library.create(), cupy.asarray(block_columns)
     matrix = library.create_blocked_ell(
-        *(SIDE, SIDE, BLOCK, ell_columns, index.data.ptr, values.data.ptr),
+        *(side, side, block, ell_columns, index.data.ptr, values.data.ptr),
         *(library.IndexType.INDEX_32I, 0, kind),
     )
     one, zero = np.array(1, np.float32), np.array(0, np.float32)
     x, y = (
-        library.create_dn_mat(SIDE, n_cols, n_cols, matrix.data.ptr, kind, _ROW_ORDER)
+        library.create_dn_mat(side, n_cols, n_cols, matrix.data.ptr, kind, _ROW_ORDER)
         for matrix in (X, out)
     )
     algorithm = int(library.SpMMAlg.BLOCKED_ELL_ALG1)
