@@ -24,6 +24,7 @@ from accelviz.partition.subwarps import (
     subwarp_workload,
 )
 from accelviz.plans import Layout, Settings, WorkerLanes, setting
+from accelviz.plans.gpu import L2_BYTES
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.storage import STORAGE_BYTES
 from accelviz.strategies.blocks import prepare_once
@@ -42,8 +43,6 @@ TILED_BYTES, TILE_BYTES = 448, 256
 #: a tile of X near the size of the L2, or, from UNEVEN_NONZEROS on, if wider tiles do not divide
 #: the columns. Each tile reads all nonzeros again, so the mean degree must be NARROW_DEGREE.
 NARROW_BYTES, NARROW_DEGREE, UNEVEN_NONZEROS = 128, 4, 1 << 20
-#: Bytes of X that stay in the L2 of an H100 or H200.
-L2_BYTES = 32 << 20
 #: Rules for `group_nzs` and `short_nzs`: (least nonzeros of the graph, value). With fewer nonzeros
 #: per subwarp a small graph has enough blocks for every SM.
 GROUP_NZS = ((0, 8), (1 << 17, 16), (300_000, 32))

@@ -14,6 +14,7 @@ from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.nonzero_runs import numbers_32
 from accelviz.partition.subwarps import WORDS
 from accelviz.plans import Description, LaneColumns, Settings, Widths, setting
+from accelviz.plans.gpu import SM_REGISTERS
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.plans.plan import Buffers, Plan, Provenance
@@ -35,8 +36,6 @@ from accelviz.strategies.subwarps import (
     subwarp_layout,
 )
 
-#: Registers of an SM.
-SM_REGISTERS = 1 << 16
 #: Default of `group_nzs`. Large matrices with long rows have that of SpMM, but for subwarps of
 #: fewer lanes, whose blocks would have too many nonzeros.
 GROUP_NZS, LONG_GROUP_LANES = 32, 4

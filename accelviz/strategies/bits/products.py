@@ -20,6 +20,7 @@ from accelviz.ordering import RowDegrees
 from accelviz.partition.row_split import RowSplit
 from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths, WorkerLanes
 from accelviz.plans.description import Description
+from accelviz.plans.gpu import SMS
 from accelviz.plans.launch import (
     MOST_BLOCK_WARPS,
     NO_TENSOR_MAP,
@@ -41,8 +42,8 @@ STAGE_BITS, TILED_BITS, SPLIT_BITS, POPC_BITS = 512, 256, 512, 1024
 #: "warpgroup": rows of a block, columns of a product, bits of a line in a stage, alignment of the
 #: stages in bytes, and bytes of the buffer through which the warps write sums.
 GROUP_ROWS, GROUP_COLUMNS, GROUP_BITS, ALIGNMENT, GROUP_OUT = 128, 128, 1024, 1024, WARPS * 16 * 160
-#: "warpgroup": the architecture with its instruction; SMs, and so blocks, which loop over tiles.
-GROUP_ARCH, SMS = "sm_90a", 132
+#: "warpgroup": the architecture with its instruction.
+GROUP_ARCH = "sm_90a"
 #: "warpgroup": most planes of B for packed results, whose blocks have whole words of 32 columns.
 MOST_FINISHED_PLANES = 8
 #: "warpgroup": pipeline stages, by the number of products (1 or 2) side by side in a block.

@@ -18,6 +18,7 @@ from accelviz.graph import Graph
 from accelviz.partition.row_split import row_workload
 from accelviz.plans.arithmetic import TF32_PRODUCTS
 from accelviz.plans.fragments import TF32_CAPABILITY
+from accelviz.plans.gpu import RESERVED_SHARED_BYTES, SM_REGISTERS, SM_SHARED_BYTES, SMS
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Widths
 from accelviz.plans.settings import Settings, setting
@@ -25,12 +26,8 @@ from accelviz.strategies.convolution.operation import SCC_LAST
 from accelviz.strategies.convolution.strided_tiles import (
     ARITHMETIC,
     ARITHMETICS,
-    BLOCK_SHARED,
     CHUNK,
     MOST_SHARED,
-    SM_REGISTERS,
-    SM_SHARED,
-    SMS,
     STEP,
     SUMMARY,
     Chunks,
@@ -119,8 +116,8 @@ def _block_shape(
     stage_bytes = pixel_bytes + (2 if terms == 3 else 1) * product_bytes * chunks.most
     threads = WARP_SIZE * GROUP_WARPS * resolved.warpgroups
     registers = REGISTERS[terms] + resolved.filters // 2
-    block_shared = 4 * stage_bytes + BLOCK_SHARED
-    resident = min(SM_REGISTERS // (threads * registers), SM_SHARED // block_shared)
+    block_shared = 4 * stage_bytes + RESERVED_SHARED_BYTES
+    resident = min(SM_REGISTERS // (threads * registers), SM_SHARED_BYTES // block_shared)
     tiles = -(-graph.n_rows // resolved.filters) * -(-n_cols // resolved.pixels)
     at_once = max(1, min(resident, -(-tiles // SMS)))
     stages = max(3, min(6, (settings.shared << 10) // stage_bytes)) if at_once == 1 else 4

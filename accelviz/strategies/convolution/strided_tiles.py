@@ -26,10 +26,8 @@ ARITHMETIC = "3xtf32", "type of the products"
 ARITHMETICS = ("3xtf32", "tf32")
 #: Channels of a step; channels and steps of a chunk.
 STEP, CHUNK, STEPS = 8, 32, 4
-#: Sizes of an H100 or H200 for the rules: SMs; bytes of shared memory of an SM, and of those that
-#: CUDA reserves per block; most KiB of a block; registers of an SM.
-SMS, SM_SHARED, BLOCK_SHARED, MOST_SHARED = 132, 228 << 10, 1 << 10, 227
-SM_REGISTERS = 1 << 16
+#: Most KiB of shared memory of a block.
+MOST_SHARED = 227
 #: Most different masks of a kernel. With more, all chunks have the union of all masks.
 MASKS = 4
 

@@ -21,6 +21,7 @@ from accelviz.immutable import Immutable, taken_over
 from accelviz.ordering import Permutation
 from accelviz.plans.arithmetic import TF32_PRODUCTS
 from accelviz.plans.fragments import TF32_CAPABILITY
+from accelviz.plans.gpu import RESERVED_SHARED_BYTES, SM_REGISTERS, SM_SHARED_BYTES, SMS
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Widths
 from accelviz.plans.settings import Settings, setting
@@ -29,10 +30,6 @@ from accelviz.strategies.convolution.operation import SCC_LAST_WEIGHTS
 from accelviz.strategies.convolution.strided_tiles import (
     ARITHMETIC,
     ARITHMETICS,
-    BLOCK_SHARED,
-    SM_REGISTERS,
-    SM_SHARED,
-    SMS,
     STEP,
     SUMMARY,
     check_elements,
@@ -252,7 +249,8 @@ class StridedWeights(WindowStrategy):
         shared = 4 * max(stages * stage_floats, sum_floats)
         threads = WARP_SIZE * warps * pixel_warps
         registers = REGISTERS[channels]
-        at_once = min(SM_SHARED // (shared + BLOCK_SHARED), SM_REGISTERS // (threads * registers))
+        blocks_by_shared = SM_SHARED_BYTES // (shared + RESERVED_SHARED_BYTES)
+        at_once = min(blocks_by_shared, SM_REGISTERS // (threads * registers))
         at_once, blocks = max(1, at_once), max(1, len(tiles.corners))
         shares = settings.shares or max(1, min(SMS * at_once // blocks, -(-n_cols // pixels)))
         arrays: dict[str, Any] = {

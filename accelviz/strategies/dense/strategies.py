@@ -14,6 +14,7 @@ from accelviz.ordering import RowDegrees
 from accelviz.partition.scheme import Library
 from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.description import Description
+from accelviz.plans.gpu import SMS
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig, LibraryCall
 from accelviz.plans.operation import Operation
 from accelviz.plans.settings import Settings
@@ -34,8 +35,6 @@ _TILE, _MOST_COLUMNS, _MOST_WEIGHTS, _MOST_THREADS = 16, 128, 1 << 14, 512
 #: Rows that `weight_gradient` has in shared memory at a time, and their padding in floats.
 _ROWS, _PADDING = 32, 16
 _BLOCK_SHARED_BYTES = 48 << 10
-#: SMs of an H100. Kernels launch as many blocks as are resident, and these loop over the tiles.
-_SMS = 132
 
 
 class _Dense(Strategy):
@@ -136,7 +135,7 @@ class TensorTiles(_Dense):
         if self.is_gradient:
             threads, size = gradient_threads(n_left, n_right), (n_left + 1) * n_right
             warps, tile_rows = 1, _ROWS  # the warps of a block share a tile and count as one
-            blocks = min(-(-n_rows // _ROWS), _SMS * _resident_gradients(threads))
+            blocks = min(-(-n_rows // _ROWS), SMS * _resident_gradients(threads))
             numbers, parts = {"n_parts": blocks}, max(blocks, 1) * size
             factors = (*A, *_first_and_last(form.names("D")), "parts", "n_rows")
             results = (
@@ -153,7 +152,7 @@ class TensorTiles(_Dense):
         else:
             warps, tile_rows = THREADS // WARP_SIZE, 2 * _TILE if n_right <= 64 else _TILE
             tiles = -(-n_rows // (warps * tile_rows))
-            blocks = min(tiles, _SMS * (3 if n_right <= 2 * _TILE else 1))
+            blocks = min(tiles, SMS * (3 if n_right <= 2 * _TILE else 1))
             bias = ("null", "bias")[form.bias]
             positive = ("null", "positive")[form.activation_gradient]
             W, Y = _first_and_last(form.names("W")), _first_and_last(form.names("Y"))

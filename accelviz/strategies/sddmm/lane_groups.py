@@ -20,13 +20,14 @@ from accelviz.ordering import RowDegrees
 from accelviz.partition.nonzero_runs import Products, rows_of_nonzeros, run_workload
 from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths, WorkerLanes
 from accelviz.plans.description import Description, LaneColumns
+from accelviz.plans.gpu import L2_BYTES
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.plans.settings import Settings, setting
 from accelviz.strategies.blocks import POWERS, block_threads_setting
 from accelviz.strategies.lanes import ENOUGH_LANES, Lanes, cover
 from accelviz.strategies.sddmm.operation import SDDMM, check_heads
-from accelviz.strategies.subwarps import L2_BYTES, NARROW_BYTES, choose_tile, local_order
+from accelviz.strategies.subwarps import NARROW_BYTES, choose_tile, local_order
 
 #: Threads per block. 256 and more are slower except on the smallest graphs; 64 are slower for few
 #: columns.

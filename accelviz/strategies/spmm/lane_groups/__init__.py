@@ -18,6 +18,7 @@ from accelviz.ordering import RowDegrees
 from accelviz.ordering.local import is_local
 from accelviz.partition.subwarps import WORDS, SubwarpPartition, subwarp_workload
 from accelviz.plans import Description, LaneColumns, Strategy, Widths
+from accelviz.plans.gpu import RESERVED_SHARED_BYTES, SM_SHARED_BYTES
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance
 from accelviz.strategies.lanes import VECTORS
@@ -29,9 +30,6 @@ from accelviz.strategies.subwarps import (
     local_order,
     subwarp_layout,
 )
-
-#: Shared memory that CUDA reserves per block, and that of an SM of an H100 or H200.
-_RESERVED_BYTES, _SM_SHARED_BYTES = 1024, 228 * 1024
 
 
 class LaneGroups(Strategy):
@@ -143,11 +141,11 @@ def _plan(
     shared_bytes = max(
         8 * blocks.block_nonzeros, 4 * blocks.subwarps.max_block_warps * blocks.subwarp_floats
     )
-    sm_shared_bytes = settings.blocks_per_sm * (shared_bytes + _RESERVED_BYTES)
+    sm_shared_bytes = settings.blocks_per_sm * (shared_bytes + RESERVED_SHARED_BYTES)
     launch = LaunchConfig(
         (len(partition.metadata), lanes.tiles, 1),
         blocks.threads // WARP_SIZE,
-        shared_percent=min(-(-100 * sm_shared_bytes // _SM_SHARED_BYTES), 100),
+        shared_percent=min(-(-100 * sm_shared_bytes // SM_SHARED_BYTES), 100),
     )
     kernel = KernelSpec(
         file="spmm/lane_groups.cu",
