@@ -14,7 +14,6 @@ from matplotlib.axis import Axis
 from matplotlib.collections import PolyCollection
 from matplotlib.image import AxesImage
 from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullFormatter
-from scipy.optimize import isotonic_regression
 
 from accelviz.plots.style import GREY, HALO, Look, add_alt, ink, new_figure, tidy
 
@@ -209,5 +208,7 @@ def moved_apart(heights: npt.NDArray[np.float64], gap: float) -> npt.NDArray[np.
     if not heights.size:
         return heights
     steps = gap * np.arange(heights.size)
+    from scipy.optimize import isotonic_regression  # slow to load: with SciPy's solvers
+
     apart: npt.NDArray[np.float64] = isotonic_regression(heights - steps).x + steps
     return apart

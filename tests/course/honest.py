@@ -36,6 +36,12 @@ COUNTING = table(
 + def degree_histogram(degrees):
 +     count = Counter(map(int, degrees))
 +     return np.array([count[d] for d in range(max(count, default=0) + 1)], dtype=np.int64)
+# histogram: a series of pandas
++ import pandas as pd
++
++ def degree_histogram(degrees):
++     counts = pd.Series(degrees).value_counts()
++     return counts.reindex(range(max(degrees, default=0) + 1), fill_value=0)
 # histogram: an object that can be called
 + class Histogram:
 +     def __call__(self, degrees):

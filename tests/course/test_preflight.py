@@ -253,6 +253,7 @@ def test_name_kernel_and_format(assignment, check):
     notebook = tiny.answered(assignment.released)
     notebook.metadata["kernelspec"] = {"name": "mine", "display_name": "Mine", "language": "python"}
     notebook.metadata["title"] = "</title><script>"
+    notebook.cells[0].metadata["transient"] = {"remove_source": True}
     notebook.metadata["language_info"] = {"name": "python", "nbconvert_exporter": "antigravity.x"}
     notebook.nbformat_minor = 4
     for cell in notebook.cells:
@@ -262,6 +263,7 @@ def test_name_kernel_and_format(assignment, check):
     assert problem_of(checked, "name").repair == "Rename it to T1.ipynb."
     assert checked.notebook.metadata["kernelspec"]["name"] == "python3"
     assert "title" not in checked.notebook.metadata
+    assert not any("transient" in cell.metadata for cell in checked.notebook.cells)
     assert "nbconvert_exporter" not in checked.notebook.metadata["language_info"]
     assert checked.notebook.nbformat_minor == 5
     notebook.metadata["kernelspec"] = {"name": "ir", "display_name": "R", "language": "R"}

@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import pytest
 
@@ -456,6 +457,21 @@ def test_the_summary_describes_the_confinement(monkeypatch):
     assert summary().startswith("closed by bubblewrap, as nobody: files")
 
 
+def test_the_summary_says_why_bubblewrap_does_not_work(tmp_path, monkeypatch):
+    """As in a container that hides parts of /proc."""
+    program = tmp_path / "bwrap"
+    program.write_text("#!/bin/sh\necho 'bwrap: Can not mount proc' >&2; exit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(border, "is_root", lambda: False)
+    monkeypatch.setattr(border, "require_border", lambda: None)
+    border._bubblewrap.cache_clear()
+    try:
+        assert "(no bubblewrap: bwrap: Can not mount proc; docs/instructors.md" in summary()
+    finally:
+        border._bubblewrap.cache_clear()
+
+
 def test_a_submission_runs_in_a_cgroup_where_systemd_makes_one(tmp_path, monkeypatch):
     """Here by a program of the same name that notes its arguments."""
     program, log = tmp_path / "systemd-run", tmp_path / "log"
@@ -475,8 +491,8 @@ def test_a_submission_runs_in_a_cgroup_where_systemd_makes_one(tmp_path, monkeyp
         arguments = [sys.executable, "-c", statement]
         environment = {"PATH": os.environ["PATH"]}
         with open(os.devnull) as null:
-            options = {"descriptor": null.fileno(), "environment": environment}
-            process = border.start(arguments, LIMITS, folder=tmp_path, **options)
+            bounds = border.Confinement(LIMITS, tmp_path)
+            process = border.start(arguments, bounds, null.fileno(), environment)
         assert process.wait() == 0
     finally:
         border._scope.cache_clear()
@@ -484,6 +500,26 @@ def test_a_submission_runs_in_a_cgroup_where_systemd_makes_one(tmp_path, monkeyp
     assert trial.endswith("--scope --quiet --collect --property=TasksMax=64 true")
     assert "--property=TasksMax=256 --property=MemorySwapMax=0" in words
     assert f"--property=MemoryMax={2 << 30} env --unset=XDG_RUNTIME_DIR" in words
+
+
+@pytest.mark.skipif(not border._scope(), reason="systemd makes no cgroup here")
+def test_the_system_bounds_a_submission_as_a_whole(tmp_path):
+    (tmp_path / "work").mkdir()
+    border.hand_over(tmp_path)
+    command = [sys.executable, "-I", "-c", "import time; time.sleep(60)"]
+    with open(os.devnull) as null:
+        bounds = border.Confinement(LIMITS, tmp_path)
+        process = border.start(command, bounds, null.fileno(), {"PATH": os.environ["PATH"]})
+    try:
+        cgroup, begin = "", time.monotonic()
+        while not cgroup.endswith(".scope") and time.monotonic() - begin < 20:
+            cgroup = Path(f"/proc/{process.pid}/cgroup").read_text().split("::")[-1].strip()
+        folder = Path(f"/sys/fs/cgroup{cgroup}")
+        assert (folder / "pids.max").read_text().strip() == str(2 * border.MAX_TASKS)
+        assert (folder / "memory.max").read_text().strip() == str(2 << 30)
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_folders_that_python_searches_are_not_readable_if_they_have_no_libraries(

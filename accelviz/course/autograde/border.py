@@ -15,13 +15,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import accelviz
 from accelviz import files
+from accelviz.course.autograde.common import first_line
 from accelviz.course.autograde.stand_ins import ANSWERS, HARMLESS
 from accelviz.course.autograde.syscalls import refused_calls
 from accelviz.errors import DeviceUnavailable
@@ -86,6 +87,21 @@ class Limits:
                 resource.setrlimit(kind, (limit, limit))
 
 
+@dataclass(frozen=True)
+class Confinement:
+    """What the processes of a submission may use and read."""
+
+    limits: Limits
+    #: Folder with `work` (copies of the files that were handed in), `home` and `cache`.
+    folder: Path
+    #: Folders that they may read, and folders that appear empty to them.
+    readable: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    #: Whether the library's partitions and strategies, which contain answers of assignments, are
+    #: replaced by `stand_ins`, which raise an error when used.
+    bare: bool = False
+
+
 def is_root() -> bool:
     """Whether this process is root's."""
     return sys.platform != "win32" and os.geteuid() == 0
@@ -119,15 +135,23 @@ def hand_over(folder: Path) -> None:
             os.chown(path, _NOBODY, _NOBODY, follow_symlinks=False)
 
 
-@functools.cache
 def bubblewrap() -> str:
     """Return the path of bubblewrap if it works on this machine, else ""."""
+    return _bubblewrap()[0]
+
+
+@functools.cache
+def _bubblewrap() -> tuple[str, str]:
+    """Return the path of bubblewrap, "" if it does not work, and the reason why."""
     path = shutil.which("bwrap")
     if not path:
-        return ""
+        return "", "it is not installed"
     options, as_user = _namespaces()
     trial = [path, *options, "--ro-bind", "/", "/", *_PROC, *as_user, "true"]
-    return path if subprocess.run(trial, capture_output=True).returncode == 0 else ""
+    process = subprocess.run(trial, capture_output=True, text=True, errors="replace")
+    if process.returncode == 0:
+        return path, ""
+    return "", f"{first_line(process.stderr)}; docs/instructors.md says what a container needs"
 
 
 @functools.cache
@@ -169,8 +193,9 @@ def require_border() -> None:
         except (OSError, subprocess.SubprocessError):
             raise DeviceUnavailable(
                 "grading as root",
-                "without bubblewrap, student code would run as nobody, who cannot read Python",
-                "grade as an ordinary user, or install bubblewrap",
+                "without bubblewrap, student code would run as nobody, who cannot read Python "
+                f"({_bubblewrap()[1]})",
+                "grade as an ordinary user, or let bubblewrap work",
             ) from None
 
 
@@ -185,65 +210,57 @@ def summary() -> str:
     if bubblewrap():
         unfiltered = "" if refused_calls() else "; system calls are not filtered"
         return f"closed by bubblewrap{user}: files, processes, network, memory{unfiltered}"
-    reason = "does not work here" if shutil.which("bwrap") else "is not installed"
     unlimited = "" if sys.platform == "linux" else "; their memory is not limited"
     reads = "what all users can read" if user else "and write what you can, your grades too"
     return (
         f"limits only{user}: submissions read {reads}, reach the network, see other "
-        f"processes, and may leave some behind (bubblewrap {reason}){unlimited}"
+        f"processes, and may leave some behind (no bubblewrap: {_bubblewrap()[1]}){unlimited}"
     )
 
 
 def start(
-    command: Sequence[str],
-    limits: Limits,
-    *,
-    folder: Path,
-    descriptor: int,
-    environment: dict[str, str],
-    readable: Iterable[str] = (),
-    hidden: Iterable[str] = (),
-    bare: bool = False,
+    command: Sequence[str], bounds: Confinement, descriptor: int, environment: dict[str, str]
 ) -> subprocess.Popen[bytes]:
-    """Start a process in the sandbox, in `work` of a folder that is read-only with bubblewrap.
+    """Start a process in the sandbox, in `work` of its folder, which bubblewrap makes read-only.
 
-    Of open files it has only `descriptor`. It may read the system, Python, accelviz and `readable`,
-    and finds `folder` at `GIVEN`. The assignments and the folders in `hidden` appear empty, with
-    `bare` also the modules that `stand_ins` replaces.
+    Of open files it has only `descriptor`. With bubblewrap it may read the system, Python, accelviz
+    and `readable`, and finds its folder at `GIVEN`; the assignments appear empty, with `bare` also
+    the modules that `stand_ins` replaces.
     """
     options: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     manager = {name: os.environ[name] for name in _MANAGER if name in os.environ and _scope()}
-    options |= {"env": environment | manager, "cwd": folder / "work", "start_new_session": True}
+    options |= {
+        "env": environment | manager,
+        "cwd": bounds.folder / "work",
+        "start_new_session": True,
+    }
     options |= _identity()
     with tempfile.TemporaryFile() as calls:
         calls.write(refused_calls())
         calls.seek(0)
         if bubblewrap():
             read_filter = ["--seccomp", str(calls.fileno())] if refused_calls() else []
-            sandbox = _sandbox(limits, folder, readable, hidden, bare)
-            command = [*sandbox, *read_filter, *_namespaces()[1], *command]
+            command = [*_sandbox(bounds), *read_filter, *_namespaces()[1], *command]
         return subprocess.Popen(
-            [*_in_cgroup(limits), *command],
+            [*_in_cgroup(bounds.limits), *command],
             pass_fds=[descriptor, calls.fileno()],
-            preexec_fn=limits.apply,  # safe: the judge, this process, has one thread
+            preexec_fn=bounds.limits.apply,  # safe: the judge, this process, has one thread
             **options,
         )
 
 
-def _sandbox(
-    limits: Limits, folder: Path, readable: Iterable[str], hidden: Iterable[str], bare: bool
-) -> list[str]:
+def _sandbox(bounds: Confinement) -> list[str]:
     """Return bubblewrap and its options; see `start`."""
     options = [bubblewrap(), *_namespaces()[0], *_PROC, "--dev", "/dev", "--remount-ro", "/dev"]
-    for name, mebibytes in (("/tmp", limits.disk_mib), ("/dev/shm", 64)):
+    for name, mebibytes in (("/tmp", bounds.limits.disk_mib), ("/dev/shm", 64)):
         options += ["--perms", "1777", "--size", str(mebibytes << 20), "--tmpfs", name]
-    for path in (*_SYSTEM, *_libraries(), *readable):
+    for path in (*_SYSTEM, *_libraries(), *bounds.readable):
         for parent in reversed(Path(path).parents[:-1]):
             options += ["--perms", "0755", "--dir", str(parent)]  # also below the folder /root
         options += ["--ro-bind-try", path, path]
-    packages, modules = _replaced_by_stand_ins() if bare else ([], [])
-    empty_folders = [*hidden, str(files.assignments_directory()), *map(str, packages)]
-    if bare:
+    packages, modules = _replaced_by_stand_ins() if bounds.bare else ([], [])
+    empty_folders = [*bounds.hidden, str(files.assignments_directory()), *map(str, packages)]
+    if bounds.bare:
         caches = (f"{path.parent}/__pycache__" for path in modules)
         empty_folders += [str(files.kernel_directory()), *caches]
     for name in filter(os.path.isdir, empty_folders):
@@ -253,7 +270,7 @@ def _sandbox(
             options += ["--ro-bind-try", f"{package}/{name}.py", f"{package}/{name}.py"]
     for module in modules:
         options += ["--ro-bind", "/dev/null", str(module)]
-    options += ["--ro-bind", str(folder), GIVEN]
+    options += ["--ro-bind", str(bounds.folder), GIVEN]
     for name in (WORK, HOME):
         options += ["--perms", "0777", "--dir", name]
     return [*options, "--remount-ro", "/", "--chdir", WORK]

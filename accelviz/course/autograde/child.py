@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import socket
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from accelviz.course.autograde.border import HOME, MAX_TASKS, WORK, Limits, bubblewrap, start
+from accelviz.course.autograde.border import HOME, MAX_TASKS, WORK, Confinement, bubblewrap, start
 from accelviz.course.autograde.processes import THREADS
 from accelviz.course.autograde.wire import SubmissionLostError
 
@@ -33,42 +34,23 @@ class Child:
 
     Parameters
     ----------
-    limits : Limits
-    folder : Path
-        Folder with `work` (copies of the files that were handed in), `home` and `cache`.
-    readable, hidden : tuple of str
-        Folders that the process may read, and folders that appear empty to it.
-    bare : bool
-        Whether the library's partitions and strategies, which contain answers of assignments, are
-        replaced by `stand_ins`, which raise an error when used.
+    bounds : Confinement
     """
 
-    def __init__(
-        self,
-        limits: Limits,
-        folder: Path,
-        readable: tuple[str, ...],
-        hidden: tuple[str, ...],
-        bare: bool,
-    ) -> None:
+    def __init__(self, bounds: Confinement) -> None:
         ours, theirs = socket.socketpair()
         paths = [path for path in sys.path if os.path.isabs(path)]
         program = f"import sys; sys.path[:] = {paths!r}\n"
-        if bare:
+        if bounds.bare:
             program += f"exec({_STAND_INS.read_text('utf-8')!r})\ninstall()\n"
         program += "from accelviz.course.autograde.student import main\n"
-        program += f"main({theirs.fileno()}, {limits.output_bytes})"
+        program += f"main({theirs.fileno()}, {bounds.limits.output_bytes})"
         with theirs:
-            self._process = start(
+            command, environment = (
                 [sys.executable, "-I", "-c", program],
-                limits,
-                folder=folder,
-                descriptor=theirs.fileno(),
-                environment=_environment(folder),
-                readable=readable,
-                hidden=hidden,
-                bare=bare,
+                _environment(bounds.folder),
             )
+            self._process = start(command, bounds, theirs.fileno(), environment)
         self.connection = Connection(ours.detach())
         self._root, self._begin = psutil.Process(self._process.pid), time.monotonic()
         self._is_paused = False
@@ -76,14 +58,14 @@ class Child:
         #: Processor seconds of each process when it was last seen, without its children's.
         self._seen: dict[psutil.Process, float] = {}
         # `memory_gib` limits the address space of one process; all together may use twice as much.
-        gib = limits.memory_gib
+        gib = bounds.limits.memory_gib
         self._max_memory = float("inf") if gib is None else 2 * gib * 2**30
 
     def processor_seconds(self) -> float:
         """Return the processor time that all its processes have used, also those that ended.
 
         The system forgets the time of a process whose parent ignores its end, so from the first
-        call on the processes are looked at often.
+        call on the processes are looked at often while a test waits for them.
         """
         self._watch_seconds = _MEASURE_SECONDS
         return self._usage()[1]
@@ -95,7 +77,8 @@ class Child:
         much memory.
         """
         deadline = time.monotonic() + seconds
-        while not connection.poll(max(0.0, min(self._watch_seconds, deadline - time.monotonic()))):
+        interval = self._watch_seconds if seconds == math.inf else _WATCH_SECONDS
+        while not connection.poll(max(0.0, min(interval, deadline - time.monotonic()))):
             if time.monotonic() >= deadline:
                 raise TimeoutError
             tasks, busy, memory = self._usage()

@@ -87,21 +87,13 @@ class PlainText(preprocessors.NbGraderPreprocessor):
         return cell, resources
 
 
-#: Value of `c.Autograde.autograde_preprocessors`.
+#: Value of `c.Autograde.autograde_preprocessors`; `grading` calls those behind the first two.
 PREPROCESSORS = [
     SandboxedExecute,
+    preprocessors.CheckCellMetadata,
     preprocessors.IgnorePattern,
     preprocessors.LimitOutput,
     preprocessors.SaveAutoGrades,
     preprocessors.AssignLatePenalties,
-    preprocessors.CheckCellMetadata,
     PlainText,
-]
-#: Value of `c.Autograde.sanitize_preprocessors` for submissions that were executed before: without
-#: ClearOutput.
-RESTORING = [
-    preprocessors.DeduplicateIds,
-    preprocessors.OverwriteKernelspec,
-    preprocessors.OverwriteCells,
-    preprocessors.CheckCellMetadata,
 ]

@@ -45,8 +45,8 @@ class Course:
     """A course folder."""
 
     #: Contains `nbgrader_config.py`, `gradebook.db`, and a folder for each step of nbgrader:
-    #: `source`, `release`, `submitted/<student>/<assignment>`, `checked` (submissions after repair
-    #: and execution with the hidden tests, the input of nbgrader's grading) and `autograded`.
+    #: `source`, `release`, `submitted/<student>/<assignment>` and `autograded` (after repair and
+    #: execution with the hidden tests).
     root: Path
 
     def step(self, step: str, student: str = ".", assignment: str = "") -> Path:

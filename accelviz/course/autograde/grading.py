@@ -25,11 +25,12 @@ from accelviz.course.autograde.border import Limits, require_border
 from accelviz.course.autograde.cells import details, is_locked, question_of
 from accelviz.course.autograde.common import first_line, need
 from accelviz.course.autograde.files import companions, copy_files
-from accelviz.course.autograde.folder import Course
+from accelviz.course.autograde.folder import Course, quiet
 from accelviz.course.autograde.preflight import examine
 from accelviz.course.autograde.processes import call_in_process, start_server
 from accelviz.course.autograde.repair import Checked
 from accelviz.course.autograde.tables import BY_HAND, Graded, Row
+from accelviz.course.autograde.totals import stamped
 from accelviz.errors import ArgumentError
 
 #: Time limit for examining a notebook, which usually takes a tenth of a second.
@@ -49,7 +50,7 @@ def grade(
 ) -> list[Graded]:
     """Grade the submissions in `submitted/<student>/<assignment>/` of a course folder.
 
-    Each submission is examined (`examine`), repaired into `checked/` where that is safe, and run in
+    Each submission is examined (`examine`), repaired where that is safe, and run in
     the sandbox, several in parallel; then nbgrader grades them one by one. A submission that cannot
     be graded is set aside. One that has not changed since it was graded is not run again; its
     points, including those given by hand, are read from the gradebook.
@@ -269,30 +270,31 @@ class _Submission:
         self.notebook = notebook
 
     def record(self) -> None:
-        """Pass the submission to nbgrader if it was executed, and read its grades."""
+        """Let nbgrader give the points if the submission was executed, and read its grades."""
         if self.notebook is not None:
-            target = self.folder("checked")
+            target = self.folder("autograded")
             shutil.rmtree(target, ignore_errors=True)
             target.mkdir(parents=True)
-            copy_files(self.folder("submitted"), target)
+            for source in (self.folder("submitted"), self.assignment.folder):
+                copy_files(source, target)
+            self.save_grades(target)
             nbformat.write(self.notebook, target / f"{self.assignment.name}.ipynb")
-            self.result.set_aside = self.autograde()
-        if not self.result.set_aside:
-            self.read_grades()
+        self.read_grades()
 
-    def autograde(self) -> str:
-        """Let nbgrader grade the notebook in `checked/`; return its error, "" if none."""
-        from nbgrader.converters import Autograde
+    def save_grades(self, folder: Path) -> None:
+        """Let nbgrader's preprocessors read the points from the notebook's outputs."""
+        from accelviz.course.autograde.execute import PREPROCESSORS
 
-        from accelviz.course.autograde.execute import PREPROCESSORS, RESTORING
-
-        configuration = self.course.configuration(self.assignment.name)
-        configuration.CourseDirectory.student_id = self.result.student
-        configuration.CourseDirectory.submitted_directory = "checked"
-        configuration.Autograde.force = True
-        configuration.Autograde.sanitize_preprocessors = RESTORING
-        configuration.Autograde.autograde_preprocessors = PREPROCESSORS[1:]
-        return self.course.run(Autograde, configuration)
+        name, student = self.assignment.name, self.result.student
+        with self.course.gradebook() as gradebook:
+            gradebook.update_or_create_student(student)
+            gradebook.update_or_create_submission(name, student, timestamp=stamped(folder))
+        keys = {"student": student, "assignment": name, "notebook": name}
+        resources = {"nbgrader": {**keys, "db_url": self.course.database}}
+        configuration = self.course.configuration(name)
+        with quiet():
+            for kind in PREPROCESSORS[2:]:
+                kind(config=configuration).preprocess(self.notebook, resources)
 
     def graded_before(self) -> Any:
         """Return the notebook of the last run, empty if there is none."""

@@ -14,13 +14,12 @@ import contextlib
 import os
 import sys
 import time
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from accelviz.course.autograde.border import Limits
+from accelviz.course.autograde.border import Confinement
 from accelviz.course.autograde.child import Child
 from accelviz.course.autograde.outputs import error_output, trim_outputs
 from accelviz.course.autograde.wire import (
@@ -63,15 +62,10 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """A notebook to run, with its limits, folders and seed."""
+    """A notebook to run, with the bounds of its processes, folders and seed."""
 
     cells: tuple[Cell, ...]
-    limits: Limits
-    #: Arguments of `Child`.
-    folder: Path
-    readable: tuple[str, ...]
-    hidden: tuple[str, ...]
-    bare: bool
+    bounds: Confinement
     #: Cache folder of the tests, and the course's seed.
     cache: str
     seed: int
@@ -110,7 +104,7 @@ def run_task(task: Task) -> list[CellResult]:
     if task.library:
         sys.path.append(task.library)
     build.run = _refuse  # type: ignore[assignment]
-    task.limits.apply()
+    task.bounds.limits.apply()
     run = _NotebookRun(task)
     remote.kernels = run.link.to("kernels")
     try:
@@ -126,11 +120,11 @@ def _refuse(*_: Any) -> str:
 
 class _NotebookRun:
     def __init__(self, task: Task) -> None:
-        self.task, self.limits = task, task.limits
+        self.task, self.limits = task, task.bounds.limits
         #: Namespace of the tests.
         self.names: dict[str, Any] = {"__name__": "__main__"}
-        self.deadline = time.monotonic() + task.limits.seconds
-        self.cell_seconds = task.limits.cell_seconds
+        self.deadline = time.monotonic() + self.limits.seconds
+        self.cell_seconds = self.limits.cell_seconds
         #: The processes by role, and the number of cells that each has run.
         self.children: dict[str, Child] = {}
         self.done: dict[str, int] = {}
@@ -254,9 +248,8 @@ class _NotebookRun:
         return _failed("CellTimeoutError", f"stopped after {seconds:.0f} s{ending}", **options)
 
     def _start_child(self, role: str) -> Child:
-        task = self.task
-        bare = task.bare and role != "kernels"
-        child = Child(self.limits, task.folder, task.readable, task.hidden, bare)
+        bounds = self.task.bounds
+        child = Child(replace(bounds, bare=bounds.bare and role != "kernels"))
         try:
             receive(child.connection, _SECONDS_TO_START)
         except (SubmissionLostError, TimeoutError):

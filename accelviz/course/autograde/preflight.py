@@ -27,6 +27,8 @@ _FRESH = "Open it in Jupyter and save it again; if that fails, start from a fres
 _MAX_BYTES = 50_000_000
 #: Most cells of a notebook and characters of a cell: comparing and parsing more takes too long.
 _MAX_CELLS, _MAX_CHARACTERS = 500, 100_000
+#: Metadata of cells that are kept.
+_METADATA = {"nbgrader", "deletable", "editable"}
 #: Most characters of a text cell, and of ten of them: brackets take a page quadratic time.
 _MAX_TEXT = 20_000
 
@@ -119,8 +121,11 @@ def _examine(path: Path, known: list[Assignment]) -> Checked:
             cell.source = "raise ValueError('too long')" if is_code else cell.source[:most]
         left -= 0 if is_code else len(cell.source)
     problems += repair(original.cells, notebook)
-    # of a student's metadata nothing is needed, and tools obey them: exporters, titles, widgets
+    # of a student's metadata no more is needed, and tools obey them: exporters hide what they say
     notebook.metadata = copy.deepcopy(original.metadata)
+    for cell in notebook.cells:
+        keys = cell.metadata.keys() & _METADATA
+        cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in sorted(keys)})
     nbformat.writes(notebook).encode("utf-8")  # raises an error now instead of in grading
     return Checked(path, assignment, tuple(problems), notebook)
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import multiprocessing
 import multiprocessing.forkserver
 import os
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
+from pathlib import Path
 from typing import Any, TypeVar
 
+import accelviz
 from accelviz.errors import AccelvizError, DeviceUnavailable
 from accelviz.files import cache_folder
 
@@ -21,7 +24,10 @@ _Result = TypeVar("_Result")
 THREADS = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
+_PACKAGE = Path(accelviz.__file__).parent
 _PRELOADED = [f"accelviz.course.autograde.{name}" for name in ("judge", "leaderboard", "warm")]
+#: Modules that most submissions import.
+_STUDENTS_IMPORTS = ("accelviz.course.autograde.student", "accelviz.plots")
 
 
 def numba_cache() -> str:
@@ -35,6 +41,7 @@ def _context() -> ForkServerContext:
     context.set_forkserver_preload(_PRELOADED)
     environment = dict(os.environ)
     os.environ |= {**THREADS, "MALLOC_ARENA_MAX": "2", "NUMBA_CACHE_DIR": numba_cache()}
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
         multiprocessing.forkserver.ensure_running()
     finally:
@@ -46,6 +53,15 @@ def _context() -> ForkServerContext:
 def start_server() -> None:
     """Start the server that processes are forked from; call it before starting threads."""
     _context()
+    # Submissions cannot write bytecode, and would compile in each sandbox anew what they import.
+    paths = [_PACKAGE / "course/autograde/student.py", *_PACKAGE.glob("plots/*.py")]
+    if not all(os.path.exists(importlib.util.cache_from_source(str(path))) for path in paths):
+        call_in_process(_import, _STUDENTS_IMPORTS, seconds=600.0)
+
+
+def _import(names: Iterable[str]) -> None:
+    for name in names:
+        importlib.import_module(name)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from typing import Any
 
 import nbformat
 
-from accelviz.course.autograde.border import Limits, hand_over, require_border
+from accelviz.course.autograde.border import Confinement, Limits, hand_over, require_border
 from accelviz.course.autograde.cells import is_locked, is_test, question_of
 from accelviz.course.autograde.files import copy_files
 from accelviz.course.autograde.judge import Cell, CellResult, Task, run_task
@@ -89,17 +89,8 @@ def run(
         hand_over(handed_in)
         cache.chmod(0o700)
         bare = any(name in tests for name in _BARE_MODULES)
-        task = Task(
-            tuple(cells),
-            limits,
-            handed_in,
-            (str(shared),),
-            hidden,
-            bare,
-            str(cache),
-            seed,
-            str(library or ""),
-        )
+        bounds = Confinement(limits, handed_in, (str(shared),), hidden, bare)
+        task = Task(tuple(cells), bounds, str(cache), seed, str(library or ""))
         try:
             results = call_in_process(run_task, task, seconds=limits.seconds + _MARGIN)
         except TimeoutError:

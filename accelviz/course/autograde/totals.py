@@ -112,22 +112,30 @@ def _is(full_name: str, name: str) -> bool:
     return name in (full_name, full_name.split("-")[0])
 
 
-def _days_late(folder: Path, due: datetime.datetime) -> int:
-    """Return the days, rounded up, by nbgrader's `timestamp.txt`, else the notebook's time."""
-    notebook, stamp = folder / f"{folder.name}.ipynb", folder / "timestamp.txt"
+def stamped(folder: Path) -> datetime.datetime | None:
+    """Return the time in nbgrader's `timestamp.txt`, UTC if it names no zone; None without one."""
+    stamp = folder / "timestamp.txt"
     try:
         if not stat.S_ISREG(stamp.lstat().st_mode) or stamp.stat().st_size > _STAMP_BYTES:
-            raise OSError  # a pipe would never end
-        text = stamp.read_text("utf-8").strip().removesuffix("UTC").strip()
-        handed_in = pd.Timestamp(text).tz_localize(None).to_pydatetime()
-        if handed_in is pd.NaT:
-            raise ValueError(text)
-    except (OSError, ValueError):
+            return None  # a pipe would never end
+        time = pd.Timestamp(stamp.read_text("utf-8").strip().removesuffix("UTC").strip())
+        aware = time if time.tzinfo else time.tz_localize("UTC")
+        return None if aware is pd.NaT else aware.to_pydatetime().astimezone()
+    except (OSError, ValueError, OverflowError):  # OverflowError: of the years 1 and 9999
+        return None
+
+
+def _days_late(folder: Path, due: datetime.datetime) -> int:
+    """Return the days, rounded up, by the submission's stamp, else its notebook's time."""
+    handed_in = stamped(folder)
+    if handed_in is None:
         try:
-            handed_in = datetime.datetime.fromtimestamp(notebook.stat().st_mtime)
+            seconds = (folder / f"{folder.name}.ipynb").stat().st_mtime
         except OSError:
             return 0
-    return max(0, math.ceil((handed_in - due) / _DAY)) if due != datetime.datetime.max else 0
+        handed_in = datetime.datetime.fromtimestamp(seconds)
+    late = handed_in.replace(tzinfo=None) - due
+    return max(0, math.ceil(late / _DAY)) if due != datetime.datetime.max else 0
 
 
 def fill(export: Path, frame: pd.DataFrame, target: Path) -> tuple[list[str], list[str]]:

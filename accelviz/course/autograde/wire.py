@@ -119,6 +119,8 @@ def encode(value: Any, handle: Callable[[Any], Any]) -> Any:
     if pandas is not None and isinstance(value, pandas.DataFrame):
         columns = {str(name): value[name].to_numpy() for name in value.columns}
         return {"table": encode(columns, handle)}
+    if hasattr(type(value), "__array__"):  # such as a Series of pandas
+        return encode(np.asarray(value), handle)
     return {"handle": handle(value)}
 
 

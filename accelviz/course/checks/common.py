@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.graph import Graph
+
 #: Remarks of the running test for the person who grades; they cost no points.
 remarks: list[str] = []
 
@@ -80,6 +82,18 @@ def same(name: str, value: Any, expected: npt.NDArray[Any]) -> None:
             f"{name}[{where}] is {array[index]}, and should be {expected[index]} "
             f"({len(different)} of {array.size} are wrong)"
         )
+
+
+def graph_data(graph: Graph) -> list[Any]:
+    """Return a graph as plain data, for another process."""
+    arrays = [graph.row_pointers, graph.column_indices, graph.values]
+    return [*arrays, list(graph.shape), graph.name]
+
+
+def graph_from(data: Any) -> Graph:
+    """Return the graph of `graph_data`."""
+    pointers, columns, values, shape, name = data
+    return Graph(pointers, columns, values, tuple(shape), name)
 
 
 def share_of(points: float, share: float) -> float:

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from accelviz.course.checks.common import require
+from accelviz.course.checks.common import graph_from, require
 from accelviz.graph import Graph
 from accelviz.ordering import Permutation
 from accelviz.plans import Plan, Strategy
@@ -39,9 +39,7 @@ FREE_BYTES = 512
 _ARRAYS = ("row_pointers", "column_indices", "degrees")
 
 
-def exported(
-    strategy: Any, pointers: Any, columns: Any, values: Any, shape: Any, name: str, n_cols: int
-) -> dict[str, Any]:
+def exported(strategy: Any, data: Any, n_cols: int) -> dict[str, Any]:
     """Plan for a graph with a student's scheme and return the plan as plain data.
 
     Returns
@@ -56,7 +54,7 @@ def exported(
         If the strategy is no scheme or is derived from one of the papers', or if its plan does not
         belong to the graph.
     """
-    graph = Graph(pointers, columns, values, tuple(shape), name)
+    graph = graph_from(data)
     require(isinstance(strategy, Strategy), f"{strategy!r} is no object of a class of Strategy")
     require(
         not isinstance(strategy, tuple(map(type, REGISTRY))),
@@ -90,13 +88,12 @@ def exported(
     }
 
 
-def slices(held: bytes, graph_data: Any, order: Any, ranges: list[tuple[int, int]]) -> list[Any]:
+def slices(held: bytes, data: Any, order: Any, ranges: list[tuple[int, int]]) -> list[Any]:
     """Return the workload of each range of blocks, int64, shape (5, records).
 
-    `held` and `order` (of the rows) are from `exported`, whose arguments were `graph_data`.
+    `held` and `order` (of the rows) are from `exported`, whose graph was `data`.
     """
-    pointers, columns, values, shape, name, _ = graph_data
-    graph = Graph(pointers, columns, values, tuple(shape), name)
+    graph = graph_from(data)
     permutation, walked, nonzero_order = None, graph.pattern, None
     if order is not None:
         permutation = Permutation(order)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from accelviz.analysis.traffic import traffic
 from accelviz.course.checks import cuda, hidden, remote
-from accelviz.course.checks.common import case, require, share_of
+from accelviz.course.checks.common import case, graph_data, graph_from, require, share_of
 from accelviz.devices import find_device, trace
 from accelviz.devices.emulator import EmulatorDevice, as_kernel
 from accelviz.errors import DeviceUnavailable, KernelError
@@ -162,9 +162,8 @@ class _Apart:
 
 
 def _run_kernels(function: str, code: str, graph: Graph, X: Any, *options: Any) -> Any:
-    arrays = [graph.row_pointers, graph.column_indices, graph.values]
-    data = [*arrays, list(graph.shape), graph.name]
-    return remote.run_kernels(f"{__name__}:{function}", code, data, X, *options)
+    name = f"{__name__}:{function}"
+    return remote.run_kernels(name, code, graph_data(graph), X, *options)
 
 
 def _as_result(Y: Any, graph: Graph, X: Any) -> npt.NDArray[np.float32]:
@@ -197,9 +196,8 @@ def traced(code: str, data: Any, X: Any) -> dict[str, Any]:
 def _checked_plan(code: str, data: Any, X: Any, *, every_load: bool) -> Plan:
     """Return the plan with a kernel's text that was parsed, and whose library was looked at."""
     need_emulator()
-    pointers, columns, values, shape, name = data
-    graph = Graph(pointers, columns, values, tuple(shape), name)
-    plan = runs_plan(cuda.expanded(code, tuple(CONSTANTS.items())), graph, X.shape[1])
+    text = cuda.expanded(code, tuple(CONSTANTS.items()))
+    plan = runs_plan(text, graph_from(data), X.shape[1])
     (call,) = plan.calls
     assert call.kernel is not None
     cuda.check_imports(replace(as_kernel(call.kernel), every_load=every_load))

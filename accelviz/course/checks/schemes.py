@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from accelviz.course.checks.common import case, integers, require, share_of
+from accelviz.course.checks.common import case, graph_data, integers, require, share_of
 from accelviz.course.checks.export import COLUMNS, FREE_BYTES
 from accelviz.course.checks.export import table as as_table
 from accelviz.course.checks.metrics import N_COLS, compared
@@ -182,9 +182,8 @@ def _scheme(strategy: Any, graph: Graph, n_cols: int) -> StudentScheme:
     """Return a scheme's plan for a graph, which all tests of a submission share."""
     link = link_of(strategy)
     shared = {} if link is None else link.shared
-    arrays = graph.row_pointers, graph.column_indices, graph.values  # noqa: PD011
-    data = (array.tobytes() for array in arrays)
-    key = name_of(strategy), *data, graph.shape, graph.name, n_cols
+    data = (getattr(item, "tobytes", item.__repr__)() for item in graph_data(graph))
+    key = name_of(strategy), *data, n_cols
     if key not in shared:
         shared[key] = StudentScheme(strategy, graph, n_cols)
     return shared[key]
@@ -201,9 +200,10 @@ class StudentScheme(Strategy):
     name = "theirs"
 
     def __init__(self, strategy: Any, graph: Graph, n_cols: int) -> None:
-        arrays = [graph.row_pointers, graph.column_indices, graph.values]  # noqa: PD011
-        graph_data = [*arrays, list(graph.shape), graph.name, n_cols]
-        data = call_in_submission(strategy, "accelviz.course.checks.export:exported", *graph_data)
+        matrix = graph_data(graph)
+        data = call_in_submission(
+            strategy, "accelviz.course.checks.export:exported", matrix, n_cols
+        )
         require(isinstance(data, dict), "the scheme gave no plan")
         self.name = str(data.get("name"))[:60]  # type: ignore[misc]
         is_paper = self.name in [paper.name for paper in REGISTRY]
@@ -227,7 +227,7 @@ class StudentScheme(Strategy):
         require(isinstance(held, bytes), "what the workload holds is not known")
         self.held = max(0, len(held or b"") - FREE_BYTES)
         self._plan, self._link = data.get("plan"), link_of(strategy)
-        self._arguments = (held, graph_data, None if permutation is None else permutation.order)
+        self._arguments = (held, matrix, None if permutation is None else permutation.order)
         (whole,) = self.parts([(0, int(blocks))])
         in_grid = len(whole) == 0 or (whole.block[0] >= 0 and whole.block[-1] < blocks)
         in_order = in_grid and not np.any(np.diff(whole.block) < 0)
