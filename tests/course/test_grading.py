@@ -19,6 +19,7 @@ if sys.platform == "win32":
     pytest.skip("submissions are not confined on Windows", allow_module_level=True)
 
 from nbgrader.converters import Autograde
+from nbgrader.coursedir import CourseDirectory
 
 from accelviz import cli
 from accelviz.course.autograde import grading, tables
@@ -228,7 +229,7 @@ def test_points_given_by_hand_are_kept_without_another_run(course, results, monk
         grade.manual_score = 2.5
         grade.needs_manual_grade = False
         gradebook.db.commit()
-    monkeypatch.setattr(grading._Submission, "save_grades", None)
+    monkeypatch.setattr(grading._Submission, "save_points", None)
     again = tables.table(grading.grade(course, ["T1"], ["perfect", "loops"]))
     assert points(again, "perfect") == [3, 4, 2.5]
     assert points(again, "loops") == [0, 4, None]
@@ -263,7 +264,8 @@ def test_the_formgrader_s_button_grades_in_the_sandbox_too(tmp_path, shipped):
     hand_in(root, "ada", tiny.answered(out, total=f"{tiny.TOTAL}\n{ending}"))
     configuration = Course(root).configuration("T1")
     configuration.CourseDirectory.student_id = "ada"
-    assert Course(root).run(Autograde, configuration) == ""
+    coursedir = CourseDirectory(config=configuration)
+    Autograde(coursedir=coursedir, config=configuration).start()
     with Course(root).gradebook() as gradebook:
         assert gradebook.find_submission("T1", "ada").score == 3
     notebook = nbformat.read(root / "autograded" / "ada" / "T1" / "T1.ipynb", as_version=4)

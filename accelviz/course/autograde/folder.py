@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import glob
-import logging
-import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,17 +110,15 @@ class Course:
             raise ArgumentError(where, f"the seed is {seed!r}", "an integer of at least 0")
         return seed
 
-    def run(self, converter: type, configuration: Any) -> str:
-        """Run one of nbgrader's converters; return its error, "" if it succeeded."""
-        from nbgrader.coursedir import CourseDirectory
-        from nbgrader.utils import capture_log
-
-        self._make_gradebook()
-        log = logging.Logger("accelviz.course", logging.ERROR)
-        options = {"config": configuration, "log": log}
+    def preprocess(self, kinds: Iterable[Any], notebook: Any, name: str, student: str = ".") -> Any:
+        """Let nbgrader's preprocessors change an assignment's notebook and the gradebook."""
+        names = {"student": student, "assignment": name, "notebook": name}
+        resources = {"nbgrader": {**names, "db_url": self.database}}
+        configuration = self.configuration(name)
         with quiet():
-            outcome = capture_log(converter(coursedir=CourseDirectory(**options), **options))
-        return "" if outcome["success"] else _reason(outcome)
+            for kind in kinds:
+                notebook, resources = kind(config=configuration).preprocess(notebook, resources)
+        return notebook
 
     @contextlib.contextmanager
     def gradebook(self) -> Iterator[Any]:
@@ -148,17 +144,6 @@ class Course:
             nbgrader.api.Base.metadata.create_all(connection)
             MigrationContext.configure(connection).stamp(steps, "head")
         engine.dispose()
-
-
-def _reason(outcome: dict[str, Any]) -> str:
-    """Return the last exception of the first traceback in a log, else the first error in it.
-
-    Later tracebacks only refer to the log.
-    """
-    log = outcome.get("log") or outcome["error"]
-    traceback = log.partition("Traceback")[2].partition("\n[ERROR]")[0]
-    exceptions = re.findall(r"^ {4}([A-Za-z_][\w.]*(?::.*)?)$", traceback, re.M)
-    return exceptions[-1] if exceptions else first_line(log).removeprefix("[ERROR] ")
 
 
 @contextlib.contextmanager

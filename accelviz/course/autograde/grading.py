@@ -25,7 +25,7 @@ from accelviz.course.autograde.border import Limits, require_border
 from accelviz.course.autograde.cells import details, is_locked, question_of
 from accelviz.course.autograde.common import first_line, need
 from accelviz.course.autograde.files import companions, copy_files
-from accelviz.course.autograde.folder import Course, quiet
+from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.preflight import examine
 from accelviz.course.autograde.processes import call_in_process, start_server
 from accelviz.course.autograde.repair import Checked
@@ -277,24 +277,19 @@ class _Submission:
             target.mkdir(parents=True)
             for source in (self.folder("submitted"), self.assignment.folder):
                 copy_files(source, target)
-            self.save_grades(target)
+            self.save_points(target)
             nbformat.write(self.notebook, target / f"{self.assignment.name}.ipynb")
         self.read_grades()
 
-    def save_grades(self, folder: Path) -> None:
-        """Let nbgrader's preprocessors read the points from the notebook's outputs."""
+    def save_points(self, folder: Path) -> None:
+        """Let nbgrader read the points from the notebook's outputs."""
         from accelviz.course.autograde.execute import PREPROCESSORS
 
         name, student = self.assignment.name, self.result.student
         with self.course.gradebook() as gradebook:
             gradebook.update_or_create_student(student)
             gradebook.update_or_create_submission(name, student, timestamp=stamped(folder))
-        keys = {"student": student, "assignment": name, "notebook": name}
-        resources = {"nbgrader": {**keys, "db_url": self.course.database}}
-        configuration = self.course.configuration(name)
-        with quiet():
-            for kind in PREPROCESSORS[2:]:
-                kind(config=configuration).preprocess(self.notebook, resources)
+        self.notebook = self.course.preprocess(PREPROCESSORS[2:], self.notebook, name, student)
 
     def graded_before(self) -> Any:
         """Return the notebook of the last run, empty if there is none."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import secrets
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+
+import nbformat
 
 from accelviz.course.autograde.assignments import (
     Assignment,
     assignments_directory,
     choose,
     find_assignments,
-    read_notebook,
 )
-from accelviz.course.autograde.common import need
+from accelviz.course.autograde.common import first_line, need
 from accelviz.course.autograde.folder import CONFIGURATION, Course
 from accelviz.errors import ArgumentError
 
@@ -81,25 +83,27 @@ def _generate(course: Course, name: str) -> None:
     """Let nbgrader generate a release; replace the old one only if it succeeds."""
     from nbgrader.converters import GenerateAssignment
 
-    configuration = course.configuration(name)
-    configuration.CourseDirectory.release_directory = ".release"
-    configuration.GenerateAssignment.force = True
-    folder, target = (course.step(step, ".", name) for step in (".release", "release"))
+    source, target = (course.step(step, ".", name) for step in ("source", "release"))
+    notebook, problem = copy.deepcopy(Assignment(source).source), ""
+    expected = "a notebook in nbgrader's source format"
     try:
-        problem = course.run(GenerateAssignment, configuration)
-        expected = "a notebook in nbgrader's source format"
-        if "submissions associated" in problem:
+        with course.gradebook() as gradebook:
+            gradebook.update_or_create_assignment(name)
+        kinds = GenerateAssignment(config=course.configuration(name)).preprocessors
+        notebook = course.preprocess(kinds, notebook, name)
+    except ArgumentError:
+        raise
+    except Exception as error:  # nbgrader raises any
+        problem = first_line(error)
+        if "submissions associated" in str(error):
             problem = "its cells changed, and the gradebook has submissions of it already"
             expected = "the cells and grade ids as they were, or a new course folder"
-        if not problem:
-            text = "\n".join(cell.source for cell in read_notebook(folder / f"{name}.ipynb").cells)
-            for secret in (secret for secret in _SECRETS if secret in text):
-                problem = f"the release would show a line with {secret!r}"
-                expected = "each BEGIN with its END, in a cell of nbgrader's kind solution or test"
-        if problem:
-            raise ArgumentError(f"source/{name}", problem, expected)
-        shutil.rmtree(target, ignore_errors=True)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        folder.rename(target)
-    finally:
-        shutil.rmtree(course.root / ".release", ignore_errors=True)
+    text = "\n".join(cell.source for cell in notebook.cells)
+    if not problem and (markers := [secret for secret in _SECRETS if secret in text]):
+        problem = f"the release would show a line with {markers[0]!r}"
+        expected = "each BEGIN with its END, in a cell of nbgrader's kind solution or test"
+    if problem:
+        raise ArgumentError(f"source/{name}", problem, expected)
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns(".*", "__pycache__", "*.ipynb"))
+    nbformat.write(notebook, target / f"{name}.ipynb")
