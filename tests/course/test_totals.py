@@ -4,6 +4,8 @@
 
 import csv
 import os
+import sys
+import time
 
 import pytest
 
@@ -24,7 +26,21 @@ A2,2026-05-20,eva
 
 
 @pytest.fixture
-def course(tmp_path):
+def zone(monkeypatch):
+    """Return a function that sets the local time zone until the test ends."""
+
+    def use(name):
+        monkeypatch.setenv("TZ", name)
+        getattr(time, "tzset", int)()  # Windows has none
+
+    use("UTC")
+    yield use
+    monkeypatch.undo()
+    getattr(time, "tzset", int)()
+
+
+@pytest.fixture
+def course(tmp_path, zone):
     """Return a course: ada in time, bob late, eva with a date of her own, max with nothing."""
     for name in NAMES:
         (tmp_path / "source" / name).mkdir(parents=True)
@@ -62,7 +78,18 @@ def test_late_days_cost_what_is_not_free(course):
     assert frame.loc["max", "remarks"].count("missing") == 2
 
 
-@pytest.mark.parametrize("text", ["", "NaT", "nonsense", "9999999-01-01", "x" * 10_000, None])
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no tzset")
+def test_stamps_in_utc_are_compared_with_local_due_dates(course, zone):
+    """Bob's of 13:00 UTC is one of 9:00 in New York, and his other one of the evening before."""
+    zone("America/New_York")
+    assert totals(course)["late_days"].tolist() == [0, 1, 0, 0]
+    zone("Asia/Tokyo")
+    assert totals(course)["late_days"].tolist() == [1, 3, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "NaT", "nonsense", "9999999-01-01", "0001-01-01", "x" * 10_000, None]
+)
 def test_a_stamp_that_is_none_gives_way_to_the_notebook_s_time(course, text):
     folder = course / "submitted" / "bob" / NAMES[0]
     (folder / "timestamp.txt").unlink()
