@@ -475,6 +475,7 @@ STUFFED = {
     "named": Stuffed(
         "an exception with an endless name (G8)", "raise type('X' * 10**7, (Exception,), {})"
     ),
+    "wordy": Stuffed("a hundred cells that print a megabyte each", "print('x' * 999_000)"),
     "sparse": Stuffed("a file of 3 GiB beside it (G12)", "", "was left out"),
     "many": Stuffed("five hundred files beside it (G12)", "", "was left out"),
     "devices": Stuffed("a pipe, a socket and links beside it (G11, G13)", "", "no plain file"),

@@ -114,7 +114,9 @@ def hand_in_all(root: Path, port: int, asked: Collection[str | None]) -> None:
     for student in STUFFED.keys() & asked:
         notebook = filled_in(assignments[PART], {})
         if STUFFED[student].cell:
-            notebook.cells.append(nbformat.v4.new_code_cell(STUFFED[student].cell))
+            copies = 100 if student == "wordy" else 1
+            cells = [nbformat.v4.new_code_cell(STUFFED[student].cell) for _ in range(copies)]
+            notebook.cells += cells
         if student == "claims":
             locked = {"grade": True, "locked": True, "solution": False, "points": 777}
             tiny.marked(notebook.cells[-1], "A1-extra", **locked)

@@ -121,6 +121,17 @@ def test_the_cells_of_a_submission_share_its_time_limit():
     assert notebook.cells[2].outputs[0].ename == "NotRun"
 
 
+def test_the_output_of_a_notebook_is_limited_too():
+    limits = Limits(cell_seconds=20, output_bytes=10_000)
+    source = "print('x' * 9_000)\nraise ValueError('y' * 4_000)"
+    wordy = [student_cell(source) for _ in range(12)]
+    problems, notebook = run(*wordy, graded("0.5"), limits=limits)
+    assert all("ValueError" in problem for problem in problems[:12])
+    assert 80_000 < len(nbformat.writes(notebook)) < 200_000
+    assert [len(cell.outputs) for cell in notebook.cells[10:]] == [1, 1, 1]
+    assert notebook.cells[11].outputs[0].evalue.startswith("yyy")
+
+
 def test_output_is_limited_and_the_value_is_kept():
     limits = Limits(cell_seconds=20, output_bytes=10_000)
     source = "for i in range(3000): print('x' * 100, flush=i % 100 == 0)\n0.5"

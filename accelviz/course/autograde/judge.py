@@ -43,6 +43,8 @@ _SHARE_AFTER_STOP = 0.25
 _ROLES = {"checks.schemes": "twin", "autograde.board": "twin", "checks.kernels": "kernels"}
 #: Seconds that an interrupted process has to reply, and that a new one has to start.
 _SECONDS_TO_STOP, _SECONDS_TO_START = 2.0, 120.0
+#: Outputs of all cells together, in limits of one cell.
+MAX_OUTPUTS = 10
 _OUT_OF_MEMORY = "out of memory"
 
 
@@ -125,6 +127,7 @@ class _NotebookRun:
         self.names: dict[str, Any] = {"__name__": "__main__"}
         self.deadline = time.monotonic() + self.limits.seconds
         self.cell_seconds = self.limits.cell_seconds
+        self.output_left = MAX_OUTPUTS * self.limits.output_bytes
         #: The processes by role, and the number of cells that each has run.
         self.children: dict[str, Child] = {}
         self.done: dict[str, int] = {}
@@ -166,12 +169,21 @@ class _NotebookRun:
             result = self._run_test(cell)
         else:
             result = self._run_cell(cell, self._working("student"))
+            result.outputs = self._within_total(result.outputs)
             self.done["student"] = index + 1
         result.seconds = time.perf_counter() - begin
         if result.fatal:
             self.fatal_cells.add(index)
             self.end()
         return result
+
+    def _within_total(self, outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return a cell's outputs, its last error alone if the notebook has shown too much."""
+        self.output_left -= len(str(outputs))
+        if self.output_left >= 0:
+            return outputs
+        errors = [output for output in outputs if output["output_type"] == "error"]
+        return [error_output(error["ename"], error["evalue"]) for error in errors[-1:]]
 
     def _is_ready(self, role: str, index: int) -> bool:
         """Start the process of a role, and run the cells before `index` but tests and fatal cells.
