@@ -36,29 +36,22 @@ class SandboxedExecute(preprocessors.NbGraderPreprocessor):
     ).tag(config=True)
     seed = Integer(0, min=0, help="The course's seed of all hidden graphs").tag(config=True)
 
-    def limits(self) -> Limits:
-        """Return the limits of a submission."""
-        return Limits(self.cell_seconds, self.seconds, self.memory_gib)
-
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
-        """Run all cells of a notebook."""
+        """Run all cells of a notebook in `resources["metadata"]["path"]`."""
         options: dict[str, Any] = {"seed": self.seed}
         folder = None
         if path := resources.get("metadata", {}).get("path"):
             folder = Path(path).resolve()
             root = folder.parents[2]
             options |= {"library": root / "source" / folder.name, "hidden": (str(root),)}
-        execute(nb, self.limits(), folder, **options)
+        limits = Limits(self.cell_seconds, self.seconds, self.memory_gib)
+        runs = [
+            {name: getattr(result, name) for name in ("question", "seconds", "problem", "raised")}
+            for result in run(nb, limits, folder, **options)
+        ]
+        key = nb.metadata.get("accelviz", {}).get("key", "")
+        nb.metadata["accelviz"] = {"key": key, "runs": runs}
         return nb, resources
-
-
-def execute(nb: Any, limits: Limits, folder: Path | None, **options: Any) -> None:
-    """Run a notebook, and store the results of its cells in its metadata, under `accelviz`."""
-    runs = [
-        {name: getattr(result, name) for name in ("question", "seconds", "problem", "raised")}
-        for result in run(nb, limits, folder, **options)
-    ]
-    nb.metadata["accelviz"] = {"key": nb.metadata.get("accelviz", {}).get("key", ""), "runs": runs}
 
 
 class PlainText(preprocessors.NbGraderPreprocessor):

@@ -244,8 +244,6 @@ class _Submission:
 
     def run_if_changed(self, execution: Any, force: bool) -> None:
         """Examine the submission, and run it unless it was graded and has not changed."""
-        from accelviz.course.autograde.execute import execute
-
         result, assignment, submitted = self.result, self.assignment, self.folder("submitted")
         checked = examine_folder(submitted, assignment)
         if isinstance(checked, str):
@@ -264,10 +262,7 @@ class _Submission:
         tests = {question_of(cell): cell.source for cell in assignment.source.cells}
         for cell in filter(is_locked, notebook.cells):
             cell.source = tests.get(question_of(cell), cell.source)
-        hidden = (str(self.course.root.resolve()),)
-        options = {"seed": execution.seed, "library": assignment.folder, "hidden": hidden}
-        execute(notebook, execution.limits(), submitted, **options)
-        self.notebook = notebook
+        self.notebook, _ = execution.preprocess(notebook, {"metadata": {"path": str(submitted)}})
 
     def record(self) -> None:
         """Let nbgrader give the points if the submission was executed, and read its grades."""

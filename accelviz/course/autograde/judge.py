@@ -1,6 +1,6 @@
 """Runs a submission's notebook: the student's cells in sandboxed processes, the tests here.
 
-The judge is the process in which `run_task` runs, one for each submission. It alone has tests,
+The judge is the process in which `run_notebook` runs, one for each submission. It alone has tests,
 seeds and points, and it runs, compiles and unpickles nothing of the student's. A test reaches the
 student's functions through `checks.remote.Remote` proxies, which exchange plain data with a
 `Child`.
@@ -14,6 +14,7 @@ import contextlib
 import os
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -62,19 +63,6 @@ class Cell(NamedTuple):
     source: str
 
 
-@dataclass(frozen=True)
-class Task:
-    """A notebook to run, with the bounds of its processes, folders and seed."""
-
-    cells: tuple[Cell, ...]
-    bounds: Confinement
-    #: Cache folder of the tests, and the course's seed.
-    cache: str
-    seed: int
-    #: Folder whose modules given cells and tests may import, or "".
-    library: str
-
-
 @dataclass
 class CellResult:
     """Result of one cell."""
@@ -98,19 +86,24 @@ class CellResult:
     question: str = ""
 
 
-def run_task(task: Task) -> list[CellResult]:
-    """Run a notebook in this process, the judge; return one result per cell."""
-    os.environ |= {COURSE_SEED: str(task.seed), "ACCELVIZ_CACHE": task.cache}
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    os.chdir(task.cache)
-    if task.library:
-        sys.path.append(task.library)
+def run_notebook(
+    cells: Sequence[Cell], bounds: Confinement, cache: str, seed: int, library: str
+) -> list[CellResult]:
+    """Run a notebook in this process, the judge; return one result per cell.
+
+    `cache` is the folder of the tests, `seed` the course's; given cells and tests may import the
+    modules in `library`, unless it is "".
+    """
+    os.environ |= {COURSE_SEED: str(seed), "ACCELVIZ_CACHE": cache, "CUDA_VISIBLE_DEVICES": ""}
+    os.chdir(cache)
+    if library:
+        sys.path.append(library)
     build.run = _refuse  # type: ignore[assignment]
-    task.bounds.limits.apply()
-    run = _NotebookRun(task)
+    bounds.limits.apply()
+    run = _NotebookRun(cells, bounds)
     remote.kernels = run.link.to("kernels")
     try:
-        return [run.step(index, cell) for index, cell in enumerate(task.cells)]
+        return [run.step(index, cell) for index, cell in enumerate(cells)]
     finally:
         run.end()
 
@@ -121,8 +114,8 @@ def _refuse(*_: Any) -> str:
 
 
 class _NotebookRun:
-    def __init__(self, task: Task) -> None:
-        self.task, self.limits = task, task.bounds.limits
+    def __init__(self, cells: Sequence[Cell], bounds: Confinement) -> None:
+        self.cells, self.bounds, self.limits = cells, bounds, bounds.limits
         #: Namespace of the tests.
         self.names: dict[str, Any] = {"__name__": "__main__"}
         self.deadline = time.monotonic() + self.limits.seconds
@@ -133,7 +126,7 @@ class _NotebookRun:
         self.done: dict[str, int] = {}
         #: Indices of cells that ended their process; a new process skips them.
         self.fatal_cells: set[int] = set()
-        sources = tuple(cell.source for cell in task.cells if cell.kind == "student")
+        sources = tuple(cell.source for cell in cells if cell.kind == "student")
         self.link = remote.Link(self._working, sources)
 
     def end(self) -> None:
@@ -196,7 +189,7 @@ class _NotebookRun:
             done = self.done[role]
             if done == index or role == "kernels":
                 return True
-            cell = self.task.cells[done]
+            cell = self.cells[done]
             is_run = done not in self.fatal_cells and cell.kind != "test"
             if is_run and self._run_cell(cell, self._working(role)).fatal:
                 self.fatal_cells.add(done)
@@ -260,8 +253,8 @@ class _NotebookRun:
         return _failed("CellTimeoutError", f"stopped after {seconds:.0f} s{ending}", **options)
 
     def _start_child(self, role: str) -> Child:
-        bounds = self.task.bounds
-        child = Child(replace(bounds, bare=bounds.bare and role != "kernels"))
+        bare = self.bounds.bare and role != "kernels"
+        child = Child(replace(self.bounds, bare=bare))
         try:
             receive(child.connection, _SECONDS_TO_START)
         except (SubmissionLostError, TimeoutError):

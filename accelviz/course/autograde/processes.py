@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib.util
 import multiprocessing
 import multiprocessing.forkserver
 import os
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
@@ -64,40 +63,29 @@ def _import(names: Iterable[str]) -> None:
         importlib.import_module(name)
 
 
-@contextlib.contextmanager
-def process(context: Any, function: Callable[..., None], *arguments: Any) -> Iterator[Connection]:
-    """Call `function(connection, *arguments)` in a new process, which is killed after the block.
-
-    Yields the connection that receives what the function sends.
-    """
-    receiving, sending = context.Pipe(duplex=False)
-    child = context.Process(target=function, args=(sending, *arguments))
-    child.start()
-    sending.close()
-    try:
-        yield receiving
-    finally:
-        receiving.close()
-        child.kill()
-        child.join()
-
-
 def call_in_process(function: Callable[..., _Result], *arguments: Any, seconds: float) -> _Result:
     """Return the result of a module's function, called in a process of its own. Thread-safe.
 
     Raises the function's exception (RuntimeError for one that is no AccelvizError), TimeoutError
     after `seconds`, or DeviceUnavailable if the process dies.
     """
-    with process(_context(), _call, function, arguments) as connection:
-        if not connection.poll(seconds):
+    receiving, sending = _context().Pipe(duplex=False)
+    child = _context().Process(target=_call, args=(sending, function, arguments))
+    child.start()
+    sending.close()
+    try:
+        if not receiving.poll(seconds):
             raise TimeoutError(f"it took longer than {seconds:g} s")
-        try:
-            result: _Result
-            result, error = connection.recv()
-        except EOFError as ended:
-            raise DeviceUnavailable(
-                "grading", "a process of the grader died", "free memory, and try again"
-            ) from ended
+        result: _Result
+        result, error = receiving.recv()
+    except EOFError as ended:
+        raise DeviceUnavailable(
+            "grading", "a process of the grader died", "free memory, and try again"
+        ) from ended
+    finally:
+        receiving.close()
+        child.kill()
+        child.join()
     if error is not None:
         raise error
     return result

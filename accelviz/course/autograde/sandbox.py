@@ -18,7 +18,7 @@ import nbformat
 from accelviz.course.autograde.border import Confinement, Limits, hand_over, require_border
 from accelviz.course.autograde.cells import is_locked, is_test, question_of
 from accelviz.course.autograde.files import copy_files
-from accelviz.course.autograde.judge import Cell, CellResult, Task, run_task
+from accelviz.course.autograde.judge import Cell, CellResult, run_notebook
 from accelviz.course.autograde.outputs import error_output, show_points
 from accelviz.course.autograde.processes import call_in_process, numba_cache
 from accelviz.emulator import build
@@ -90,9 +90,9 @@ def run(
         cache.chmod(0o700)
         bare = any(name in tests for name in _BARE_MODULES)
         bounds = Confinement(limits, handed_in, (str(shared),), hidden, bare)
-        task = Task(tuple(cells), bounds, str(cache), seed, str(library or ""))
+        arguments = cells, bounds, str(cache), seed, str(library or "")
         try:
-            results = call_in_process(run_task, task, seconds=limits.seconds + _MARGIN)
+            results = call_in_process(run_notebook, *arguments, seconds=limits.seconds + _MARGIN)
         except TimeoutError:
             problem = f"not graded: it had used its {limits.seconds:g} s"
             output = error_output("NotGraded", problem)
