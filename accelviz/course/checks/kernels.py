@@ -93,23 +93,6 @@ def runs_plan(code: str, graph: Graph, n_cols: int) -> Plan:
     return Runs(code).plan(graph, n_cols)
 
 
-def need_emulator() -> None:
-    """Require a C++ compiler, so that its absence is not reported as a wrong kernel.
-
-    Raises
-    ------
-    DeviceUnavailable
-        If there is none; the message says how to install one.
-    """
-    problem = find_device("emulator").unavailable_reason()
-    if problem is not None:
-        raise DeviceUnavailable(
-            "emulator",
-            f"your kernel was NOT tried, and these points say nothing about it: {problem}",
-            "install a compiler, for instance by `pip install ziglang`, and run this cell again",
-        )
-
-
 def multiplies(
     code: str, graphs: Mapping[str, Graph], columns: Iterable[int], seed: int = 0
 ) -> None:
@@ -195,7 +178,12 @@ def traced(code: str, data: Any, X: Any) -> dict[str, Any]:
 
 def _checked_plan(code: str, data: Any, X: Any, *, every_load: bool) -> Plan:
     """Return the plan with a kernel's text that was parsed, and whose library was looked at."""
-    need_emulator()
+    if problem := find_device("emulator").unavailable_reason():
+        raise DeviceUnavailable(
+            "emulator",
+            f"your kernel was NOT tried, and these points say nothing about it: {problem}",
+            "install a compiler, for instance by `pip install ziglang`, and run this cell again",
+        )
     text = cuda.expanded(code, tuple(CONSTANTS.items()))
     plan = runs_plan(text, graph_from(data), X.shape[1])
     (call,) = plan.calls
