@@ -159,6 +159,8 @@ def _preflight(options: argparse.Namespace) -> Result:
             lines.append(f"    {problem.repair}")
         if options.repair and checked.notebook is not None and checked.assignment is not None:
             target = path.parent / "repaired" / f"{checked.assignment.name}.ipynb"
+            if target.parent.is_symlink() or target.is_symlink():
+                raise ArgumentError(str(target), "it is a link, perhaps to another's work", "none")
             target.parent.mkdir(exist_ok=True)
             nbformat.write(checked.notebook, target)
             left = sum(not (problem.mended or problem.harmless) for problem in checked.problems)

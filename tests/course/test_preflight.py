@@ -311,6 +311,10 @@ def test_the_command_reports_problems_and_writes_a_repaired_copy(assignment, tmp
     assert "ready to hand in" in capsys.readouterr().out
     assert cli.main([*options, str(mine.parent)]) == 1  # a folder; the repaired copy is left out
     assert capsys.readouterr().out.count(".ipynb: ") == 1
+    repaired.unlink()
+    repaired.symlink_to(mine)
+    assert cli.main([*options, str(mine), "--repair"]) == 2  # a link of a hostile submission
+    assert mine.read_bytes() == before
     assert cli.main([*options, "--assignment", "T9", str(mine)]) == 2
     assert "there is no such assignment. Expected: T1." in capsys.readouterr().err
 
