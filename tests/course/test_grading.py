@@ -23,7 +23,7 @@ from nbgrader.coursedir import CourseDirectory
 
 from accelviz import cli
 from accelviz.course.autograde import grading, tables
-from accelviz.course.autograde.folder import Course
+from accelviz.course.autograde.folder import Course, quiet
 from accelviz.course.autograde.release import release
 from accelviz.errors import ArgumentError
 from tests.course import tiny
@@ -265,7 +265,8 @@ def test_the_formgrader_s_button_grades_in_the_sandbox_too(tmp_path, shipped):
     configuration = Course(root).configuration("T1")
     configuration.CourseDirectory.student_id = "ada"
     coursedir = CourseDirectory(config=configuration)
-    Autograde(coursedir=coursedir, config=configuration).start()
+    with quiet():
+        Autograde(coursedir=coursedir, config=configuration).start()
     with Course(root).gradebook() as gradebook:
         assert gradebook.find_submission("T1", "ada").score == 3
     notebook = nbformat.read(root / "autograded" / "ada" / "T1" / "T1.ipynb", as_version=4)
