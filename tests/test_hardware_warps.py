@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import accelviz
+from accelviz.analysis.balance import block_idle_shares
+from accelviz.analysis.sweep import summary
+from accelviz.measure import random_inputs
 from accelviz.partition.hardware_warps import HardwareWarps, LaneColumns, WorkerLanes
 from accelviz.strategies import find_strategy
 from tests.compilers import needs_compiler
@@ -51,6 +54,46 @@ def test_the_steps_of_a_warp_are_its_loads_of_x(name, n_cols, settings):
         loads = plan.hardware.of_workload(plan.workload(block, block + 1))
         (_, steps), *_ = plan.hardware.steps(loads)
         assert loads_of_warps(plan, block).tolist() == steps[0].tolist(), block
+
+
+#: Strategy, operation, widths, settings, and the operand or result with a number per product.
+HEADS = [
+    ("lane_groups", "edge_softmax", {"n_cols": 1}, {}, "alpha"),
+    ("lane_groups", "edge_softmax", {"n_cols": 3}, {"long_row": 50}, "alpha"),
+    ("lane_groups", "edge_softmax_gradient", {"n_cols": 8}, {"long_row": 20}, "d_scores"),
+    ("lane_groups", "sddmm", {"n_cols": 16, "heads": 3}, {"group_products": 4}, "scores"),
+    ("lane_groups", "sddmm", {"n_cols": 32, "heads": 8}, {}, "scores"),
+]
+
+
+@needs_compiler
+@pytest.mark.parametrize(("name", "operation", "widths", "settings", "result"), HEADS)
+def test_the_load_of_a_warp_is_the_results_it_writes(name, operation, widths, settings, result):
+    """All attention heads are counted, those of long rows too."""
+    graph = graph_of_degrees(UNEVEN, 600)
+    plan = find_strategy(name, operation).plan(graph, **widths, **settings)
+    inputs = random_inputs(plan.operation, graph.pattern, plan.widths)
+    table = accelviz.trace(plan, *inputs, block=range(plan.launch.n_blocks))
+    written = table[((table["array"] == result) & (table["kind"] == "store")).to_numpy(bool)]
+    counts = np.zeros((plan.launch.n_blocks, plan.launch.warps_per_block), np.int64)
+    np.add.at(counts, (written["block"].to_numpy(), written["warp"].to_numpy()), 1)
+    loads = plan.layout.slice_loads(0, plan.launch.n_blocks)
+    assert counts.tolist() == loads.reshape(*counts.shape, -1).sum(axis=2).tolist()
+    scheme = summary(plan.strategy, graph, widths["n_cols"], settings) if len(widths) == 1 else None
+    for statistics in filter(None, (plan.statistics, scheme)):
+        assert statistics.nonzeros == counts.sum() == graph.nnz * widths.get("heads", plan.n_cols)
+        assert statistics.idle_share == plan.statistics.idle_share
+
+
+@pytest.mark.parametrize("n_cols", [3, 64])
+def test_every_product_has_a_thread_of_its_own(n_cols):
+    graph = graph_of_degrees(UNEVEN, 600)
+    plan = accelviz.plan(graph, "unfused_gas", n_cols)
+    threads = plan.layout.slice_loads(0, plan.launch.n_blocks)
+    assert threads.ravel().nonzero()[0].tolist() == [*range(graph.nnz * n_cols)]
+    # Only warps of the last block idle.
+    assert plan.statistics.busy_warps == -(-graph.nnz * n_cols // 32)
+    assert (block_idle_shares(plan)[:-1] == 0).all()
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,12 @@
 """Nonzero runs: every worker gets equally many consecutive nonzeros, regardless of their rows.
 
 The load is balanced without sorting. With several attention heads, a nonzero has one product per
-head, and workers get equally many products. In workloads and statistics, a nonzero belongs to the
-worker of its first product.
+head, and workers get equally many products. In workloads, a nonzero belongs to the worker of its
+first product; loads and statistics count all products.
 """
 
 from __future__ import annotations
 
-import math
 import weakref
 from dataclasses import dataclass, replace
 from typing import Any
@@ -86,6 +85,15 @@ def run_workload(
     return Workload(block, worker_in_block, row[starts], nonzeros[starts], count)
 
 
+def run_loads(nnz: int, run: int, heads: int, workers: int, start: int, stop: int) -> Longs:
+    """Return the products of each worker of blocks `start` to `stop` - 1, of every head.
+
+    Parameters are those of `run_workload`; the shape is (blocks, workers).
+    """
+    first = run * np.arange(start * workers, stop * workers).reshape(-1, workers)
+    return (nnz * heads - first).clip(0, run)
+
+
 @dataclass(frozen=True)
 class Products(Scheme):
     """One run of products per worker, as in `run_workload`.
@@ -105,17 +113,14 @@ class Products(Scheme):
     atomics: int
 
     def summary(self, rows: RowDegrees, n_cols: int, hardware: HardwareWarps) -> PartitionSummary:
-        """Count the workload of `run_workload`; see `Scheme`."""
+        """Count the loads of `run_loads`, and the rows of `run_workload`; see `Scheme`."""
         run, heads, warps = self.run, self.heads, self.warps
         nnz = rows.histogram.nnz
         blocks = -(-nnz * heads // (run * warps))
-        # The loads of consecutive workers repeat after `period` workers, a multiple of a block.
-        period = math.lcm(heads // math.gcd(heads, run), warps)
-        first_nonzeros = -(-np.arange(period + 1) * run // heads)
-        full_periods, last_nzs = divmod(nnz, int(first_nonzeros[-1]))
-        ends = np.concatenate([first_nonzeros, np.minimum(first_nonzeros, last_nzs)])
-        loads = np.diff(ends.reshape(2, -1), axis=1).reshape(-1, warps)
-        repeats = np.repeat([full_periods, 1], period // warps)
+        # All blocks have equal loads except the last.
+        last = max(blocks - 1, 0)
+        loads = np.concatenate([run_loads(nnz, run, heads, warps, i, i + 1) for i in (0, last)])
+        repeats = np.array([last, min(blocks, 1)])
         rows_shared = rows_cut = None
         if rows.row_pointers is not None:
             start, stop = rows.row_pointers[:-1], rows.row_pointers[1:]

@@ -1,7 +1,7 @@
 """Row groups: one subwarp per row and attention head; a very long row has a block of its own.
 
 Consecutive subwarps have consecutive rows. In the workload, a row belongs to its first subwarp;
-loads and statistics count the subwarps of all heads, those of a long row for one head.
+loads and statistics count all heads. The subwarps of a long row process one head after another.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def row_group_loads(
     loads = np.zeros((stop - start, groups), np.int64)
     first = min(max(start, n_long), stop)  # first block of rows that are not long
     parts = row_group_workload(row_pointers, long, heads, groups, start, first)
-    loads[parts.block - start, parts.warp] = parts.nz_count
+    loads[parts.block - start, parts.warp] = heads * parts.nz_count
     degrees = np.diff(row_pointers)
     degrees[long] = 0
     subwarps = np.arange((first - n_long) * groups, (stop - n_long) * groups)
@@ -93,7 +93,7 @@ class RowGroups(Scheme):
         part_nzs = -(-degrees // warps)
         parts = Loads.of_split_rows(counts[is_long], degrees[is_long], part_nzs[is_long])
         loads = Loads.grouped(
-            np.append(parts.nonzeros, degrees[~is_long]),
+            np.append(heads * parts.nonzeros, degrees[~is_long]),
             np.append(parts.warps, heads * counts[~is_long]),
         )
         known: dict[str, Any] = {"loads": loads}
@@ -101,7 +101,7 @@ class RowGroups(Scheme):
             degree = np.diff(rows.row_pointers)
             per_subwarp = np.repeat(np.where(degree > most, 0, degree), heads)
             share = part_nzs[is_long, None]
-            of_long = (degrees[is_long, None] - np.arange(warps) * share).clip(0, share)
+            of_long = heads * (degrees[is_long, None] - np.arange(warps) * share).clip(0, share)
             occupancy = hardware.occupancy(of_long, counts[is_long])
             known |= vars(occupancy + hardware.occupancy(in_blocks(per_subwarp, warps)))
         return replace(

@@ -71,8 +71,8 @@ class Layout(Immutable):
         Number of workers of a block in the workload; 0 if the workers are the hardware's warps.
     slice_loads : callable, optional
         `slice_loads(start, stop)` returns the nonzeros of each worker of blocks `start` to
-        `stop` - 1, shape (blocks, workers), where several workers process the same nonzeros, one
-        for each attention head. By default they are those of the workload.
+        `stop` - 1, shape (blocks, workers), where a nonzero is processed once for each attention
+        head, and counts as often. By default they are those of the workload.
     make_tiles : callable, optional
         Returns the Tiles that the main call multiplies.
     main : int

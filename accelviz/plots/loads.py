@@ -87,7 +87,7 @@ def block_close_ups(
         ax.barh(work.warp, work.nz_count, left=left, **look)
         busy = np.unique(work.warp[work.nz_count > 0])
         for warp in np.setdiff1d(np.arange(warps_per_block), busy):
-            draw.annotate(ax, "idle", (0, warp), (2, 0), va="center", fontsize=7, color=GREY)
+            draw.annotate(ax, "no work", (0, warp), (2, 0), va="center", fontsize=7, color=GREY)
         ax.set(xlabel="nonzeros", xlim=(0, longest * 1.03), ylim=(warps_per_block - 0.4, -0.6))
         ax.set_yticks(range(0, warps_per_block, max(1, warps_per_block // 6)))
         ax.tick_params(labelleft=i == 0)
@@ -225,7 +225,7 @@ def _share_axes(ax: Axes, all_loads: Iterable[Loads], uppers: np.ndarray) -> Non
     ]
     step = -(-uppers.size // _MAX_BIN_LABELS)
     ticks = np.arange(1, uppers.size + 1, step)
-    ax.set_xticks([_IDLE_POSITION, *ticks], ["idle", *texts[::step]])
+    ax.set_xticks([_IDLE_POSITION, *ticks], ["0", *texts[::step]])
     ax.set_xlim(-1.2, uppers.size + 0.8)
     counts = np.concatenate([[*loads.binned(uppers), loads.idle or 0] for loads in all_loads])
     counts = counts[counts > 0]

@@ -22,6 +22,7 @@ from accelviz.partition.nonzero_runs import (
     check_numbers,
     numbers_32,
     rows_of_nonzeros,
+    run_loads,
     run_workload,
 )
 from accelviz.partition.row_split import RowSplit
@@ -131,6 +132,7 @@ class _ThreadGroups(Strategy):
         """
         n_cols, heads, block_size = widths["n_cols"], widths.get("heads", 1), settings.block_size
         groups, walked, order, shared_bytes = self.groups(settings, widths), graph, None, 0
+        loads = None
         if self.operation.by_sender:
             check_numbers(graph.nnz)
             walked, order = graph.transposed().graph, graph.transposed().nonzeros
@@ -147,6 +149,7 @@ class _ThreadGroups(Strategy):
             sizes = {"n_edges": np.int64(graph.nnz), **sizes}
             grid = (-(-graph.nnz * heads // groups), 1, 1)
             workload = partial(run_workload, walked.row_pointers, 1, heads, groups)
+            loads = partial(run_loads, graph.nnz, 1, heads, groups)
             zero_outputs = (list(self.operation.operands)[-1],)  # the kernel adds to it by atomics
         else:
             grid = (walked.n_rows, heads, 1)
@@ -167,6 +170,7 @@ class _ThreadGroups(Strategy):
                 walked.pattern,
                 nonzero_order=order,
                 workers_per_block=groups,
+                slice_loads=loads,
             ),
             (Call(LaunchConfig(grid, block_size // WARP_SIZE, shared_bytes), kernel),),
             Buffers({**ends, **sizes}, zero_outputs=zero_outputs),
@@ -300,19 +304,20 @@ class UnfusedGas(Strategy):
             "n_cols": np.int32(n_cols),
         }
         workload = partial(run_workload, graph.row_pointers, 1, n_cols, block_size)
+        loads = partial(run_loads, graph.nnz, 1, n_cols, block_size)
         return Plan(
-            Layout(graph.pattern, workload, workers_per_block=block_size),
+            Layout(graph.pattern, workload, workers_per_block=block_size, slice_loads=loads),
             calls,
             Buffers(arrays, workspace={"messages": (graph.nnz * n_cols, np.float32)}),
             Provenance(self, graph.values, widths, settings, seconds),
         )
 
     def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
-        """Describe one product per thread; an edge counts for the thread of its first product.
+        """Describe one product per thread.
 
         Lanes are described if whole edges fill a block, so that a thread always has one column.
         """
         n_cols, block_size = widths["n_cols"], settings.block_size
         scheme = Products(run=1, heads=n_cols, warps=block_size, atomics=0)
         lanes = None if block_size % n_cols else LaneColumns(n_cols, 1, n_cols)
-        return Description(scheme, lanes, WorkerLanes(1, block_size // WARP_SIZE, n_cols))
+        return Description(scheme, lanes, WorkerLanes(1, block_size // WARP_SIZE))

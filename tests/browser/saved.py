@@ -35,6 +35,15 @@ AT_CONTROLS = """try {
   localStorage["accelviz group"] ??= "product";
 } catch {} // an empty page has no storage"""
 
+#: Stores the last image that the page decodes in `window.picture`, as the text of an SVG.
+KEEP_PICTURE = """() => {
+  const decode = HTMLImageElement.prototype.decode;
+  HTMLImageElement.prototype.decode = function () {
+    window.picture = decodeURIComponent(this.src.slice(this.src.indexOf(",") + 1));
+    return decode.call(this);
+  };
+}"""
+
 
 class SavedPage:
     """An open page; `errors` collects uncaught errors, console messages and requests."""

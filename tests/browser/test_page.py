@@ -13,7 +13,7 @@ from accelviz.measure.prediction import recorded_times
 from accelviz.strategies import SDDMM, SPMM, find_strategy
 
 from .lab import FRAME, artifacts
-from .saved import AT_CONTROLS
+from .saved import AT_CONTROLS, KEEP_PICTURE
 
 GROUPS = ("product", "balance", "numbers", "play")
 #: Rules of axe-core: all of WCAG up to 2.2 AA. A width of 424 is 848 at a zoom of 200 %.
@@ -455,7 +455,7 @@ def test_times_are_those_that_were_recorded(page):
         "all => all.map((point) => point.dataset.say)"
     )
     expected = [
-        f"max_block_warps {setting['max_block_warps']}: {time:,.1f}".removesuffix(".0") + " µs"
+        f"max_block_warps {setting['max_block_warps']}: {time:,.1f}" + " µs"
         for setting, time in one_run[on_curve][["setting", "median_us"]].to_numpy()
     ]
     assert [point.split(",")[0] for point in points] == expected
@@ -468,7 +468,7 @@ def test_times_are_those_that_were_recorded(page):
 
 def written(time):
     """A time in microseconds as the page writes it."""
-    return f"{time:,.1f}".removesuffix(".0") + " µs" if time < 99.95 else f"{time:,.0f} µs"
+    return f"{time:,.1f}" + " µs" if time < 99.95 else f"{time:,.0f} µs"
 
 
 def test_time_stands_before_the_share_of_waiting(page):
@@ -514,10 +514,7 @@ def test_the_headline_shows_the_changes_of_time_and_idle_share(page):
         for value in ("12", "2")
     )  # fmt: skip
     assert now > before
-    assert (
-        "recorded " + f"(+{round(now, 1) - round(before, 1):.1f}".removesuffix(".0") + " µs), "
-        in sentence
-    )
+    assert "recorded " + f"(+{round(now, 1) - round(before, 1):.1f} µs), " in sentence
     rounded = [round(100 * share, 1) for share in shares]
     assert sentence.endswith(f"idle (−{rounded[0] - rounded[1]:.1f} pt)")
     control(page, "row").focus()
@@ -731,16 +728,6 @@ def test_without_scripts_the_page_has_the_idle_shares(browser, tmp_path):
     assert f"idle: gnnadvisor: {share:.1%}, accel_gcn: " in text
 
 
-#: Stores the last image that the page decodes in `window.picture`, as the text of an SVG.
-KEEP_PICTURE = """() => {
-  const decode = HTMLImageElement.prototype.decode;
-  HTMLImageElement.prototype.decode = function () {
-    window.picture = decodeURIComponent(this.src.slice(this.src.indexOf(",") + 1));
-    return decode.call(this);
-  };
-}"""
-
-
 @pytest.mark.parametrize("group", GROUPS[:3])
 def test_a_saved_picture_has_a_heading_and_no_controls(page, group):
     choose(page, "first", "merge_path")
@@ -763,6 +750,21 @@ def test_a_saved_picture_has_a_heading_and_no_controls(page, group):
         "second: accel_gcn (",
     ):
         assert sentence in text
+    # Its lines say how long and how idle, as the headline does.
+    for line in page.locator(".av-of-side").all_inner_texts():
+        for fact in re.findall(r"[\d.,]+ (?:µs|%)", re.sub(r"\(.*?\)", "", line)):
+            assert fact in text
+    # A canvas has the size and the background that it has in the page.
+    canvases = page.locator(".av-group:not([hidden]) canvas").evaluate_all(
+        """all => all.map((canvas) => { const look = getComputedStyle(canvas);
+          return [look.width, look.height, look.backgroundColor]; })"""
+    )
+    images = [mark.get("style") for mark in picture.iter() if mark.tag.endswith("}img")]
+    assert len(images) == len(canvases) == (4 if group == "balance" else 0)
+    for style, (width, height, background) in zip(images, canvases, strict=True):
+        assert f"width: {width}" in style
+        assert f"height: {height}" in style
+        assert background in style
     if group == "product":
         why = page.locator(".av-answer strong").inner_text()
         assert why in text

@@ -1,6 +1,7 @@
 """What a reader does to a saved page: scroll, press keys, drag, save pictures, change the theme."""
 
 import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from accelviz.widgets.pack import pack_text
 
 from ..compilers import needs_compiler
 from .lab import FRAME
-from .saved import AT_CONTROLS, FAULTS
+from .saved import AT_CONTROLS, FAULTS, KEEP_PICTURE
 
 #: Returns the geometry of all marks that can glide, by name.
 GEOMETRY = """() => Object.fromEntries([...document.querySelectorAll("[data-m]")].map((mark) =>
@@ -81,13 +82,23 @@ def test_time_and_idle_share_stay_in_sight_and_nothing_is_cut_off(saved, width, 
     assert theme == scheme
 
 
-@pytest.mark.parametrize(("background", "theme"), [("#1e1e1e", "dark"), ("#ffffff", "light")])
-def test_the_theme_is_that_of_the_page_s_background(saved, background, theme):
-    """VS Code and Colab colour the page, whatever the browser prefers."""
+@pytest.mark.parametrize(
+    ("style", "theme"),
+    [
+        ("background: #1e1e1e", "dark"),
+        ("background: #ffffff", "light"),
+        ("background: color(srgb 1 1 1)", "light"),
+        ("background: oklch(0.25 0 0)", "dark"),
+        ("background: transparent; color: #cccccc", "dark"),  # as in VS Code
+        ("background: transparent; color: #3b3b3b", "light"),
+    ],
+)
+def test_the_theme_is_that_of_the_page(saved, style, theme):
+    """VS Code and Colab colour the page or its text, whatever the browser prefers."""
     scheme = {"dark": "light", "light": "dark"}[theme]
     view = saved(explore("cora"), color_scheme=scheme)
     panel = view.page.locator(".av-panel")
-    view.page.evaluate(f"() => document.body.style.background = '{background}'")
+    view.page.evaluate(f"() => document.body.style.cssText = '{style}'")
     view.page.evaluate(FRAME)
     view.page.evaluate(FRAME)
     assert panel.evaluate("panel => panel.style.colorScheme") == theme
@@ -354,7 +365,7 @@ def test_the_fastest_recorded_setting_is_one_press_away(saved):
     assert cells.count() == len(one_run)
     best = one_run.loc[one_run["median_us"].idxmin()]
     marked = view.page.locator(".av-heat .av-best-cell").first.get_attribute("data-say")
-    assert f": {best['median_us']:.1f}".removesuffix(".0") + " µs, the fastest of these" in marked
+    assert f": {best['median_us']:.1f} µs, the fastest of these" in marked
     view.page.locator(".av-heat .av-best-cell").first.click()
     view.page.evaluate(FRAME)
     for name in ("max_block_warps", "max_warp_nzs"):
@@ -487,3 +498,130 @@ def test_ten_cells_of_the_map_are_python_s(saved):
         assert f" {100 * shares[block]:.1f} % of the block's warp time is idle." in text
         cells.add((block, warp))
     assert len(cells) >= 10
+
+
+@pytest.mark.parametrize("graph", ["cora", "pubmed"])
+def test_the_bars_of_the_charts_are_python_s(saved, graph):
+    """Loads of both strategies, and degrees with what the first does with such rows."""
+    plans = [accelviz.plan(graph, name, 64) for name in ("accel_gcn", "gnnadvisor")]
+    view = saved(explore(graph, second="gnnadvisor"))
+    view.tab("Every warp")
+    said = "all => all.map((bar) => bar.dataset.say)"
+    bars = view.page.locator("[data-view=loads] rect[data-say]").evaluate_all(said)
+    for side, plan in zip(("first", "second"), plans, strict=True):
+        loads, counts = plan.statistics.loads, {}
+        for text in bars:
+            if text.startswith(side):
+                count, low, high = re.search(
+                    r": ([\d,]+) .* with (no|[\d,]+)(?: to ([\d,]+))? nonzero", text
+                ).groups()
+                low, high = (
+                    int((x or low).replace("no", "0").replace(",", "")) for x in (low, high)
+                )
+                inside = (loads.nonzeros >= low) & (loads.nonzeros <= high)
+                expected = int(loads.warps[inside].sum()) if high else loads.idle
+                counts[low] = int(count.replace(",", ""))
+                assert counts[low] == expected, text
+        assert sum(counts.values()) == plan.statistics.workers
+    degrees, rows = np.unique(accelviz.load_graph(graph).degrees, return_counts=True)
+    first, covered = plans[0], 0
+    for text in view.page.locator("[data-view=degrees] rect[data-say]").evaluate_all(said):
+        low, high, count, treatment = re.match(
+            r"Degree ([\d,]+)(?: to ([\d,]+))?: ([\d,]+) rows?, (.*)\. Click", text
+        ).groups()
+        low, high = (int((x or low).replace(",", "")) for x in (low, high))
+        inside = (degrees >= low) & (degrees <= high)
+        assert int(count.replace(",", "")) == rows[inside].sum(), text
+        covered += rows[inside].sum()
+        for degree in degrees[inside]:
+            row = int(np.flatnonzero(accelviz.load_graph(graph).degrees == degree)[0])
+            blocks = find_row(first, row).blocks
+            work = first.workload(blocks[0], blocks[-1] + 1)
+            workers = np.unique(work.warp[work.row == find_row(first, row).walked_row]).size
+            expected = "cut over blocks" if len(blocks) > 1 else "warps share it"
+            assert treatment == (expected if len(blocks) > 1 or workers > 1 else "one warp has it")
+    assert covered == rows[degrees > 0].sum()
+
+
+def test_a_saved_story_has_its_value_and_no_question(saved):
+    view = saved(explore("cora"), story=True)
+    page = view.page
+    page.evaluate(KEEP_PICTURE)
+    for guess in (None, "falls"):
+        if guess:
+            page.locator(f"[data-control='guess {guess}']").click()
+            box = page.locator("[data-view=story] input[type=number]")
+            box.fill("4")
+            box.press("Enter")
+            page.evaluate(FRAME)
+        with page.expect_download():
+            page.locator("[data-control=png]").click()
+        picture = page.evaluate("window.picture")
+        text = " ".join("".join(ElementTree.fromstring(picture).itertext()).split())
+        assert f"max_block_warps {4 if guess else 12}" in text
+        assert "<input" not in picture
+        assert "Predict" not in text
+        assert "second:" not in text  # the story has one strategy
+        assert view.text(".av-story-text").replace("\n", " ") in text
+        assert ("you said that it falls: right" in text) == bool(guess)
+
+
+def test_the_story_explains_its_terms_and_why_warps_have_no_work(saved):
+    plan = accelviz.plan("cora", "accel_gcn", 64)
+    view = saved(explore("cora"), story=True)
+    assert "A warp is 32 threads of the GPU" in view.text(".av-story-caption")
+    block = int(re.search(r"of block ([\d,]+)", view.text(".av-story-text"))[1].replace(",", ""))
+    work = plan.workload(block, block + 1)
+    steps = plan.hardware.steps_of_nonzeros(plan.hardware.of_workload(work))[0]
+    assert len(np.unique(work.row)) == 1
+    degree = int(work.nz_count.sum())
+    assert view.text(".av-story-text").endswith(
+        f" {(steps == 0).sum()} warps have no work: a block takes rows of one length only, and "
+        f"just one row of {degree} nonzeros is left for it."
+    )
+    # A change shows what a smaller parameter does, and why less idling may take more time.
+    view.page.locator("[data-control='guess falls']").click()
+    box = view.page.locator("[data-view=story] input[type=number]")
+    box.fill("4")
+    box.press("Enter")
+    view.page.evaluate(FRAME)
+    before, after = (
+        accelviz.plan("cora", "accel_gcn", 64, max_block_warps=warps).statistics
+        for warps in (12, 4)
+    )
+    text = view.text(".av-story-answer")
+    assert (
+        f"{before.blocks} blocks of 12 warps became {after.blocks} blocks of 4 warps; "
+        f"{before.warps - before.busy_warps} of {before.warps:,} warps had no work, now "
+        f"{after.warps - after.busy_warps} of {after.warps:,} warps."
+    ) in text
+    assert f"steps in its longest warp ({after.longest} against {before.longest})" in text
+
+
+def test_the_curtain_of_the_story_covers_each_bar_until_it_has_filled(browser, tmp_path):
+    path = explore("cora").save(tmp_path / "page.html", trace=False)
+    page = browser.new_page(viewport={"width": 848, "height": 900})
+    page.clock.install()
+    page.goto(path.as_uri())
+    page.wait_for_selector("[data-drawn]")
+    page.clock.run_for(800)
+    curtain = page.locator(".av-curtain").bounding_box()
+    bars = page.locator(".av-stage rect[data-m]:not([data-m=end])").evaluate_all(
+        "all => all.map((bar) => { const { left, right, bottom } = bar.getBoundingClientRect();"
+        " return [left, right, bottom]; })"
+    )
+    start, end = min(bar[0] for bar in bars), max(bar[1] for bar in bars)
+    assert start < curtain["x"] < end
+    assert curtain["y"] + curtain["height"] >= max(bar[2] for bar in bars)
+    assert curtain["x"] + curtain["width"] >= end
+    page.clock.run_for(3000)
+    assert page.locator(".av-curtain").bounding_box()["width"] <= 2
+    page.close()
+
+
+def test_metadata_speaks_of_combined_warps_where_they_are(saved):
+    """A row that a combined warp has is not said to be one warp's."""
+    view = saved(explore("cora", row=1358))
+    assert "6 combined warps share a row" in view.text(".av-of-told .av-below")
+    view.choose("combined_warp", "false")
+    assert "6 warps share a row" in view.text(".av-of-told .av-below")

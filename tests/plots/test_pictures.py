@@ -37,7 +37,7 @@ def test_a_close_up_has_a_bar_for_each_warp_with_work():
     faces = [bar.get_facecolor() for bar in first.patches]
     assert all(one != next_one for one, next_one in pairwise(faces))  # another row each
     assert len({bar.get_facecolor() for bar in last.patches}) == 1  # one row
-    assert read_texts(last) == ["idle"] * 6
+    assert read_texts(last) == ["no work"] * 6
     assert first.get_xlim() == last.get_xlim()
     assert (first.get_title(), last.get_title()) == ("block 0", "block 251")
 

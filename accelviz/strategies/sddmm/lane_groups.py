@@ -17,7 +17,12 @@ import numpy as np
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.nonzero_runs import Products, rows_of_nonzeros, run_workload
+from accelviz.partition.nonzero_runs import (
+    Products,
+    rows_of_nonzeros,
+    run_loads,
+    run_workload,
+)
 from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths, WorkerLanes
 from accelviz.plans.description import Description, LaneColumns
 from accelviz.plans.gpu import L2_BYTES
@@ -212,8 +217,9 @@ class LaneGroups(Strategy):
             "n_cols": np.int32(n_cols),
         }
         workload = partial(run_workload, graph.row_pointers, run, heads, groups)
+        loads = partial(run_loads, graph.nnz, run, heads, groups)
         return Plan(
-            Layout(graph.pattern, workload, workers_per_block=groups),
+            Layout(graph.pattern, workload, workers_per_block=groups, slice_loads=loads),
             tuple(Call(launch, kernel) for kernel in kernels),
             Buffers(arrays, zero_outputs=()),
             Provenance(self, graph.values, widths, settings, preprocessing_seconds),

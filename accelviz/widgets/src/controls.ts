@@ -99,6 +99,10 @@ export function steps(
   });
 }
 
+/** A picture as SVG text. Text that is set as a whole is parsed once, not copied as a template. */
+export const drawing = (svg: string, look = "") =>
+  html`<div class=${`av-draw ${look}`} .innerHTML=${svg}></div>`;
+
 export const button = (
   name: string, label: unknown, title: string, act: () => void,
   { disabled = false, ariaLabel = nothing as string | typeof nothing } = {},

@@ -10,9 +10,7 @@ export function openGraph(raw: RawGraph) {
   const degrees = Int32Array.from(raw.degrees), pointers = new Float64Array(rows + 1);
   degrees.forEach((degree, row) => (pointers[row + 1] = pointers[row] + degree));
   const largest = degrees.reduce((a, b) => Math.max(a, b), 0);
-  const counts = new Float64Array(largest + 1);
-  for (const degree of degrees) counts[degree] += 1;
-  const distinct = Array.from(counts.keys()).filter((degree) => counts[degree]);
+  const histogram = histogramOf(degrees);
   let sorted: ReturnType<typeof sortByDegree> | undefined;
   const sentColumns = new Map<number, Int32Array>(); // column indices of single rows
   const addColumns = (row: number, columns: Numbers) =>
@@ -21,10 +19,9 @@ export function openGraph(raw: RawGraph) {
   return {
     name, rows, cols, nnz: pointers[rows], largest, degrees, pointers, addColumns,
     density: raw.density ?? null,
-    /** Distinct degrees, ascending, and the number of rows of each. */
-    histogram: { degrees: distinct, rows: distinct.map((degree) => counts[degree]) },
+    histogram,
     /** Rows sorted by degree: `order[position]` is a row, `position` the inverse. */
-    sorted: () => (sorted ??= sortByDegree(degrees, counts)),
+    sorted: () => (sorted ??= sortByDegree(degrees, histogram)),
     /** Column indices of a row; null if they were not sent. */
     columns(row: number) {
       if (raw.columns)
@@ -34,11 +31,22 @@ export function openGraph(raw: RawGraph) {
   };
 }
 
+/** Distinct degrees, ascending, and the number of rows of each. */
+function histogramOf(degrees: Int32Array) {
+  const counts = new Map<number, number>();
+  for (const degree of degrees) counts.set(degree, (counts.get(degree) ?? 0) + 1);
+  const distinct = [...counts.keys()].sort((a, b) => a - b);
+  return { degrees: distinct, rows: distinct.map((degree) => counts.get(degree)!) };
+}
+
 /** Sort rows by degree with a stable counting sort, as `accelviz.degree_sort`. */
-function sortByDegree(degrees: Int32Array, counts: Float64Array) {
-  const next = new Float64Array(counts.length);
-  for (let degree = 1; degree < counts.length; degree++)
-    next[degree] = next[degree - 1] + counts[degree - 1];
+function sortByDegree(degrees: Int32Array, histogram: ReturnType<typeof histogramOf>) {
+  const next = new Float64Array((histogram.degrees.at(-1) ?? 0) + 1);
+  let begin = 0;
+  histogram.degrees.forEach((degree, i) => {
+    next[degree] = begin;
+    begin += histogram.rows[i];
+  });
   const order = new Int32Array(degrees.length), position = new Int32Array(degrees.length);
   degrees.forEach((degree, row) => {
     position[row] = next[degree]++;

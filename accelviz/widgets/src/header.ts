@@ -35,7 +35,7 @@ export function headline(scene: Scene, act: Act, panel: HTMLElement) {
       button("reset", "Reset", "Back to the settings of the call", act.reset),
       button("code", "Copy as code", "The call that opens the explorer like this", copyCode),
       button("png", "PNG", "Save the pictures that are seen as PNG",
-        () => void savePng(panel, graph.name, headingOf(scene))),
+        () => void savePng(panel, graph.name, headingOf(scene, panel))),
       button("tour", "Tour", "A tour of the panel in which you do things, three minutes",
         () => tour(panel, act, scene.hasKernel || scene.tracedSettings !== null)),
     ]}</div></div><div class="av-headline" aria-live="polite">${sideLine(a, 0, scene.before)}${

@@ -93,7 +93,7 @@ export function short(value: number) {
 
 /** A time in microseconds: with one decimal below 100, else whole. */
 export const micros = (time: number) =>
-  `${number(rounded(time, Math.abs(time) < 99.95 ? 1 : 0))} µs`;
+  `${Math.abs(time) < 99.95 ? time.toFixed(1) : number(rounded(time, 0))} µs`;
 
 /** A parameter's value as text; for null, "by rule" and the value chosen, if known. */
 export const valueOrRule = (value: Value, chosen?: Value) => value !== null ? String(value)

@@ -1,7 +1,6 @@
 // Parts of charts: scales, ticks, the frame with two axes, keys, and the colours of loads.
 
-import { html, type TemplateResult } from "lit-html";
-import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
+import { drawing, html, type TemplateResult } from "./controls";
 import { mark, path, picture, mutedText } from "./marks";
 import { clamp, short } from "./numbers";
 
@@ -71,8 +70,8 @@ export const widthOf = (host: Element) => Math.max(Math.floor(host.clientWidth),
 /** A chart and its key: CSS class of the swatch, and meaning. */
 export const chart = (
   width: number, height: number, drawn: string, label: string, keys: [string, string][] = [],
-): TemplateResult => html`<div class="av-draw">${
-  unsafeHTML(picture(width, height, drawn, label))}</div>${keys.length ? keysOf(keys) : ""}`;
+): TemplateResult => html`${drawing(
+  picture(width, height, drawn, label))}${keys.length ? keysOf(keys) : ""}`;
 
 const keysOf = (entries: [string, string][]) => html`<p class="av-note">${
   entries.map(([look, text]) =>

@@ -2,7 +2,7 @@
 // state, and save the views as a picture. Also the glossary's texts.
 
 import { html, render } from "./controls";
-import { count, parameterText } from "./numbers";
+import { count, idleShareText, micros, parameterText } from "./numbers";
 import { themeOf } from "./plot";
 import * as times from "./times";
 import type { Scene, Side, Strategy, Value } from "./types";
@@ -42,6 +42,10 @@ export function pythonCall({ settings, operation, a, b, first, strategies }: Sce
   return spmm ? call : `from accelviz.strategies import find_strategy\n${call}`;
 }
 
+// What a canvas takes from rules of its own; its image has no such rules.
+const LOOKS =
+  ["width", "height", "position", "display", "backgroundColor", "imageRendering"] as const;
+
 /** Save the current group of views as PNG, below a heading whose first line is bold. The browser
  *  renders a copy of the HTML, with its styles, inside an SVG image. */
 export async function savePng(panel: HTMLElement, name: string, heading: string[]) {
@@ -50,15 +54,23 @@ export async function savePng(panel: HTMLElement, name: string, heading: string[
     .find(({ textContent }) => textContent.includes(".av-panel"))!;
   const copy = group.cloneNode(true) as HTMLElement, canvases = group.querySelectorAll("canvas");
   copy.querySelectorAll("canvas").forEach((canvas, i) => {
-    const { position, imageRendering } = getComputedStyle(canvases[i]);
+    const look = getComputedStyle(canvases[i]);
     const image = Object.assign(new Image(), { src: canvases[i].toDataURL() });
     image.style.cssText = canvas.style.cssText;
-    Object.assign(image.style, { position, imageRendering, display: "block" });
+    for (const name of LOOKS) image.style[name] = look[name];
     canvas.replaceWith(image);
+  });
+  // A control becomes its name and value.
+  const fields = group.querySelectorAll<HTMLInputElement>("input[type=number]");
+  copy.querySelectorAll("input[type=number]").forEach((field, i) => {
+    const value = Object.assign(document.createElement("b"), { textContent: fields[i].value });
+    field.closest(".av-control")!.querySelector("input[type=range]")?.remove();
+    field.replaceWith(value);
   });
   // The list of block buttons ends a sentence.
   for (const buttons of copy.querySelectorAll(".av-presses")) buttons.replaceWith(".");
-  for (const control of copy.querySelectorAll("button, .av-bar")) control.remove();
+  for (const control of copy.querySelectorAll("button, .av-bar, .av-curtain, .av-question"))
+    control.remove();
   const picture = Object.assign(document.createElement("div"), { className: "av-panel" });
   Object.assign(picture.style,
     { position: "absolute", width: `${panel.offsetWidth}px`, colorScheme: themeOf(panel) });
@@ -85,17 +97,23 @@ export async function savePng(panel: HTMLElement, name: string, heading: string[
     { href: canvas.toDataURL(), download: `${name}.png` }).click();
 }
 
-/** The heading of a picture: the graph, and both strategies with all parameters. */
-export function headingOf({ graph, settings, operation, a, b }: Scene) {
+/** The heading of a picture: the graph, and the strategies with all parameters, recorded times and
+ *  idle shares; the second one unless the story is shown, which has one strategy. */
+export function headingOf({ graph, settings, operation, a, b }: Scene, panel: HTMLElement) {
   const describe = (side: Side, name: string) => {
     const values = Object.entries(side.parameters).map(([parameter, value]) =>
       parameterText(parameter, value === null ? null : pythonLiteral(value),
         side.resolved[parameter]));
-    return `${name}: ${side.strategy}${values.length ? ` (${values.join(", ")})` : ""}`;
+    const { recorded, runName } = side.times, share = idleShareText(side);
+    const facts = [recorded ? `${micros(recorded.median)} (${runName(recorded.run)})` : "",
+      share && `${share} of warp time idle`].filter(Boolean).join(", ");
+    return `${name}: ${side.strategy}${values.length ? ` (${values.join(", ")})` : ""}` +
+      (facts && `: ${facts}`);
   };
+  const hasSecond = b && panel.dataset.shown !== "story";
   return [`${graph.name}, ${count(graph.rows, "row")}, ${count(graph.nnz, "nonzero")}, ` +
     `${count(settings.nCols, "column")} of ${operation.reads}`,
-  describe(a, "first"), ...(b ? [describe(b, "second")] : [])];
+  describe(a, "first"), ...(hasSecond ? [describe(b, "second")] : [])];
 }
 
 /** Meanings of the glossary terms that occur in a heading or label. */

@@ -121,8 +121,8 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
       scheme: chosen?.scheme ?? null,
       arguments: chosen?.arguments ?? null,
       bytes: parameters.storage && parameters.storage !== "float32" ? 2 : 4,
-      /** Attention heads per row, each of which has a worker. */
-      heads: chosen?.scheme === "row_groups" ? chosen.arguments.heads! : 1,
+      /** Products of a nonzero: one for each attention head, or column of an unfused kernel. */
+      heads: chosen?.arguments.heads ?? 1,
       /** Whether each lane of a warp computes a different row. */
       rowPerLane: hardware?.rowPerLane ?? false,
       get times() {

@@ -5,7 +5,7 @@ import {
   binarySearch, ceilDiv, count, type MetadataRecord, number, recordOf,
 } from "../numbers";
 import type { Arguments, Graph, Numbers } from "../types";
-import { addLoads, type Known, partitionOf, type Run } from "./partition";
+import { type Known, partitionOf, type Run } from "./partition";
 
 const SHIFT = 65536, FIELD_LIMIT = 65535;
 
@@ -72,6 +72,15 @@ function runsOf(fields: BlockFields, warps: number): Run[] {
   });
 }
 
+/** Loads of a block's warps: those of `runsOf`, without the runs. */
+function loadsOf(fields: BlockFields, warps: number) {
+  const perRow = sharesOfRow(fields), { rows, rowNzs, warpNzs } = fields;
+  const loads = new Float64Array(warps);
+  for (let share = 0; share < rows * perRow; share++)
+    loads[share % warps] += Math.min(warpNzs, rowNzs - (share % perRow) * warpNzs);
+  return loads;
+}
+
 /** The partition with rows sorted by degree; `scheme` has what its two strategies differ in. */
 function partitionOfDegrees(graph: Graph, { warps, most }: Arguments, scheme: Scheme) {
   const bound = warps * most!, { order, position: positions } = graph.sorted();
@@ -102,19 +111,26 @@ function partitionOfDegrees(graph: Graph, { warps, most }: Arguments, scheme: Sc
   const fieldsOf = (launched: number) => describe(launchOrder()?.described[launched] ?? launched);
 
   // All blocks of a class have equal loads, except its last or, of split rows, each row's last.
-  const blockGroups = classes.flatMap(({ first, blocks, parts, rows }) => {
-    const last = first + (parts || blocks) - 1, times = parts ? rows : 1;
-    if (parts) splitRows += rows;
-    return [[first, (last - first) * times], [last, times]];
-  }).filter(([, count]) => count).map(([block, count]): [Numbers, number] => {
-    const fields = describe(block), perRow = sharesOfRow(fields), rows = count * fields.rows;
+  const counts = classes.flatMap(({ blocks, parts, rows }) => parts
+    ? [(parts - 1) * rows, rows] : [blocks - 1, 1]);
+  const loads = counts.map((count, kind) => {
+    const { first, parts, rows: classRows, blocks } = classes[kind >> 1];
+    const fields = describe(kind & 1 ? first + (parts || blocks) - 1 : first);
+    const perRow = sharesOfRow(fields), rows = count * fields.rows;
+    if (kind & 1 && parts) splitRows += classRows;
     if (fields.part !== null) partBlocks += count;
     else if (perRow > 1) sharedRows += rows;
     if (perRow > 1) partialSums += rows * perRow;
-    return [addLoads(runsOf(fields, warps), new Float64Array(warps)), count];
+    return loadsOf(fields, warps);
   });
+  function kindOf(launched: number) {
+    const block = launchOrder()?.described[launched] ?? launched;
+    const index = binarySearch(starts, block), { first, parts, blocks } = classes[index];
+    const isLast = parts ? (block - first) % parts === parts - 1 : block === first + blocks - 1;
+    return 2 * index + Number(isLast);
+  }
   return partitionOf({
-    blocks, warps, order, blockGroups,
+    blocks, warps, order, kinds: { loads, counts, of: kindOf },
     positionOf: (row) => positions[row],
     runs: (block) => runsOf(fieldsOf(block), warps),
     blocksOf(position) {

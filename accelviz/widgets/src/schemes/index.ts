@@ -1,7 +1,7 @@
 // The partition schemes by Python's names for them. A scheme is a function of graph and arguments
 // that returns a partition, null for a library. Tests compare the partitions with Python's.
 
-import { ceilDiv } from "../numbers";
+import { binarySearch, ceilDiv } from "../numbers";
 import { openGraph } from "../graph";
 import type { Arguments, Graph } from "../types";
 import * as degrees from "./degrees";
@@ -19,15 +19,19 @@ function vertex({ degrees, pointers, rows, histogram }: Graph, { warps }: Argume
         ({ warp: i % warps, position: block, start: start + i, count: 1 }));
     },
     blocksOf: (row) => [row, row],
-    blockGroups: histogram.degrees.map((degree, i) => [
-      Array.from({ length: warps }, (_, warp) => ceilDiv(degree - warp, warps)),
-      histogram.rows[i]]),
+    kinds: {
+      loads: histogram.degrees.map((degree) => Array.from({ length: warps },
+        (_, warp) => Math.max(ceilDiv(degree - warp, warps), 0))),
+      counts: histogram.rows,
+      of: (block) => binarySearch(histogram.degrees, degrees[block]),
+    },
     counts: () => ({ rows_shared: warps > 1 ? degrees.filter((degree) => degree > 1).length : 0 }),
   });
 }
 
 /** One subwarp per row and attention head, in the graph's row order. Rows longer than `most` have
- *  blocks of their own, which come first. A row's run is that of its first head. */
+ *  blocks of their own, which come first and process one head after another. A row's run is that of
+ *  its first head. */
 function row_groups({ degrees, pointers, rows }: Graph, settings: Arguments) {
   const { warps } = settings, most = settings.most!, heads = settings.heads!;
   const long: number[] = [], longRowsBefore = new Int32Array(rows);
@@ -42,7 +46,8 @@ function row_groups({ degrees, pointers, rows }: Graph, settings: Arguments) {
       const row = long[block], share = ceilDiv(degrees[row], warps);
       for (let warp = 0; warp * share < degrees[row]; warp++) {
         const done = warp * share, count = Math.min(share, degrees[row] - done);
-        runs.push({ warp, position: row, start: pointers[row] + done, count });
+        for (let head = 0; head < heads; head += step)
+          runs.push({ warp, position: row, start: pointers[row] + done, count });
       }
       return runs;
     }

@@ -25,7 +25,6 @@ export function openListedWorkload(workload: ListedWorkload) {
         runs(block).some((run) => run.position === position));
       return blocksWithRow.length ? [blocksWithRow[0], blocksWithRow.at(-1)!] : [];
     },
-    blockGroups: [], // statistics come from Python
     metadata(block) {
       if (!metadata) return null;
       const { words, wide: wordsPerRecord, names } = metadata;
@@ -35,7 +34,7 @@ export function openListedWorkload(workload: ListedWorkload) {
       return Array.from({ length: end - first }, (_, k) => recordOf(`${name} ${number(first + k)}`,
         names, [...words.slice((first + k) * wordsPerRecord, (first + k + 1) * wordsPerRecord)]));
     },
-    counts: () => summary,
+    counts: () => ({ loads: null, ...summary }), // statistics come from Python
   });
   const hardware = hardwareOf(warps, workers, columns, workload.nCols);
   return { resolved, partition, summary: partition.summary(0, hardware), hardware };

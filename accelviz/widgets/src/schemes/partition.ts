@@ -4,6 +4,7 @@
 import type { Hardware, Occupancy } from "../hardware";
 import { ceilDiv, type MetadataRecord, recordOf } from "../numbers";
 import type { Graph, Numbers } from "../types";
+import { findKinds, type Kinds } from "./kinds";
 
 /** A run: worker in the block, position of the row in the order, first nonzero, nonzeros. */
 export interface Run {
@@ -60,30 +61,36 @@ interface Parts {
   /** First and last block with nonzeros of the row at a position; empty if none. */
   blocksOf(position: number): number[];
   metadata?(block: number): MetadataRecord[] | null;
-  /** Loads of a block, and the number of blocks with equal loads; by default, every block. */
-  blockGroups?: [Numbers, number][];
+  /** Kinds of blocks; by default found by comparing the loads of all blocks. */
+  kinds?: Kinds;
   counts(nCols: number): Known;
 }
 
 /** Make a partition. Defaults: the graph's row order, no metadata, no row shared by workers. */
 export function partitionOf(parts: Parts) {
-  const { blocks, warps, runs, order = null, blockGroups, blocksOf } = parts;
+  const { blocks, warps, runs, order = null, kinds: knownKinds, blocksOf } = parts;
   const { headRuns = runs } = parts;
-  const { loadsOf = (block: number, loads: Float64Array) => addLoads(headRuns(block), loads) } =
-    parts;
+  const loadsOf = parts.loadsOf ?? ((block: number, loads: Float64Array) => {
+    if (knownKinds) loads.set(knownKinds.loads[knownKinds.of(block)]);
+    else addLoads(headRuns(block), loads);
+    return loads;
+  });
   const longestOf = parts.longestOf ??
     ((block: number, loads: Float64Array) => longestLoads(headRuns(block), loads));
   let histogram: Loads | null = null;
   const occupancies = new Map<string, Occupancy>(); // by pattern of hardware warps
-  const alike = (longest = false) =>
-    blockGroups ?? eachBlock(blocks, warps, longest ? longestOf : loadsOf);
+  let kindsOfLoads = knownKinds, kindsOfLongest = knownKinds;
+  /** Kinds of blocks by the loads of workers, or by their longest rows. */
+  const kinds = (longest = false) => longest
+    ? kindsOfLongest ??= findKinds(blocks, warps, longestOf)
+    : kindsOfLoads ??= findKinds(blocks, warps, loadsOf);
 
   /** Sum up the steps of all blocks, over all column tiles. */
   function occupancy(hardware: Hardware) {
     const sum = { busy_warps: 0, steps: 0, slots: 0, longest: 0 };
     hardware.patterns.forEach((pattern, i) => {
       const key = `${hardware.rowPerLane} ${hardware.warps} ${pattern.key}`;
-      if (!occupancies.has(key)) occupancies.set(key, countSteps(alike(hardware.rowPerLane),
+      if (!occupancies.has(key)) occupancies.set(key, countSteps(kinds(hardware.rowPerLane),
         (loads) => hardware.occupancyOf(loads, pattern)));
       const { busy_warps, steps, slots, longest } = occupancies.get(key)!;
       sum.longest = Math.max(sum.longest, pattern.unit * longest);
@@ -95,14 +102,18 @@ export function partitionOf(parts: Parts) {
   }
 
   return {
-    blocks, warps, order, runs, headRuns, loadsOf, longestOf, blocksOf,
+    blocks, warps, order, runs, headRuns, loadsOf, longestOf, kinds, blocksOf,
     positionOf: parts.positionOf ?? ((row: number) => row),
     metadata: parts.metadata ?? (() => null),
-    summary: (nCols: number, hardware: Hardware) => summaryOf({
-      blocks, warps: blocks * hardware.warps, workers: blocks * warps, metadata_bytes: 0,
-      rows_shared: 0, rows_cut: 0, shared_atomics: 0, global_atomics: 0,
-      loads: histogram ??= countLoads(alike()), ...occupancy(hardware), ...parts.counts(nCols),
-    }),
+    summary(nCols: number, hardware: Hardware) {
+      const known = parts.counts(nCols);
+      return summaryOf({
+        blocks, warps: blocks * hardware.warps, workers: blocks * warps, metadata_bytes: 0,
+        rows_shared: 0, rows_cut: 0, shared_atomics: 0, global_atomics: 0,
+        ...("loads" in known ? {}
+          : { loads: histogram ??= countLoads(kinds()), ...occupancy(hardware) }), ...known,
+      });
+    },
   };
 }
 
@@ -119,34 +130,29 @@ function longestLoads(runs: Run[], loads: Float64Array) {
   return loads;
 }
 
-function* eachBlock(
-  blocks: number, warps: number, loadsOf: NonNullable<Parts["loadsOf"]>,
-): Iterable<[Numbers, number]> {
-  const loads = new Float64Array(warps);
-  for (let block = 0; block < blocks; block++) yield [loadsOf(block, loads), 1];
-}
-
-/** Histogram of loads, from the loads of blocks and the number of blocks with these. */
-function countLoads(alike: Iterable<[Numbers, number]>): Loads {
+/** Histogram of loads. */
+function countLoads(kinds: Kinds): Loads {
   const counts = new Map<number, number>();
-  for (const [loads, blockCount] of alike)
+  kinds.loads.forEach((loads, kind) => {
+    if (!kinds.counts[kind]) return;
     for (let worker = 0; worker < loads.length; worker++)
-      if (loads[worker]) counts.set(loads[worker], (counts.get(loads[worker]) ?? 0) + blockCount);
+      if (loads[worker])
+        counts.set(loads[worker], (counts.get(loads[worker]) ?? 0) + kinds.counts[kind]);
+  });
   const nonzeros = [...counts.keys()].sort((a, b) => a - b);
   return { nonzeros, warps: nonzeros.map((load) => counts.get(load)!) };
 }
 
-function countSteps(
-  alike: Iterable<[Numbers, number]>, occupancyOf: (loads: Numbers) => Occupancy,
-) {
+function countSteps({ loads, counts }: Kinds, occupancyOf: (loads: Numbers) => Occupancy) {
   const sum = { busy_warps: 0, steps: 0, slots: 0, longest: 0 };
-  for (const [loads, blockCount] of alike) {
-    const { busy_warps, steps, slots, longest } = occupancyOf(loads);
+  loads.forEach((ofKind, kind) => {
+    if (!counts[kind]) return;
+    const { busy_warps, steps, slots, longest } = occupancyOf(ofKind);
     sum.longest = Math.max(sum.longest, longest);
-    sum.busy_warps += blockCount * busy_warps;
-    sum.steps += blockCount * steps;
-    sum.slots += blockCount * slots;
-  }
+    sum.busy_warps += counts[kind] * busy_warps;
+    sum.steps += counts[kind] * steps;
+    sum.slots += counts[kind] * slots;
+  });
   return sum;
 }
 
@@ -155,12 +161,15 @@ interface Workers {
   /** First and last worker of a row; null if none. */
   workersOf(row: number): [number, number] | null;
   runsOf(worker: number): Omit<Run, "warp">[];
+  /** Its runs of all heads; see `Parts.headRuns`. */
+  headRunsOf?(worker: number): Omit<Run, "warp">[];
   loadOf(worker: number): number;
   /** Nonzeros of its longest row; by default, of the longest run. */
   longestRowOf?(worker: number): number;
   metadataOf?(worker: number): [names: string[], words: number[]];
   /** Number of metadata records, if not one per worker. */
   records?: number;
+  kinds?: Kinds;
   /** Statistics of the scheme, from the rows shared by workers. */
   counts?(nCols: number, shared: ReturnType<typeof sharedRows>): Known;
 }
@@ -193,7 +202,7 @@ function sharedRows(rows: number, { warps, workersOf }: Workers) {
 /** Make a partition whose workers are numbered in the graph's row order. */
 export function partitionOfWorkers(graph: Graph, parts: Workers) {
   const { warps, workers, workersOf, runsOf, loadOf, metadataOf, records = workers } = parts;
-  const { longestRowOf } = parts;
+  const { longestRowOf, headRunsOf } = parts;
   const fillWith = (value: (worker: number) => number) =>
     (block: number, loads: Float64Array) => {
       for (let warp = 0, worker = block * warps; warp < warps; warp++, worker++)
@@ -204,12 +213,14 @@ export function partitionOfWorkers(graph: Graph, parts: Workers) {
     const first = block * warps;
     return Array.from({ length: Math.min(warps, end - first) }, (_, i) => first + i);
   };
+  const runsIn = (of: typeof runsOf) => (block: number) =>
+    workersIn(block).flatMap((worker, warp) => of(worker).map((run) => ({ warp, ...run })));
   const shared = sharedRows(graph.rows, parts), { rows_shared, rows_cut } = shared;
   return partitionOf({
     blocks: ceilDiv(workers, warps), warps,
-    runs: (block) => workersIn(block).flatMap((worker, warp) =>
-      runsOf(worker).map((run) => ({ warp, ...run }))),
+    runs: runsIn(runsOf), headRuns: headRunsOf && runsIn(headRunsOf),
     loadsOf: fillWith(loadOf), longestOf: longestRowOf && fillWith(longestRowOf),
+    kinds: parts.kinds,
     blocksOf: (row) => workersOf(row)?.map((worker) => Math.floor(worker / warps)) ?? [],
     metadata: (block) => metadataOf ? workersIn(block, records).map((worker) =>
       recordOf(`warp ${worker.toLocaleString("en")}`, ...metadataOf(worker))) : null,

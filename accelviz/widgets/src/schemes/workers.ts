@@ -1,6 +1,6 @@
 // Partition schemes whose workers are numbered in the graph's row order.
 
-import { binarySearch, ceilDiv } from "../numbers";
+import { binarySearch, ceilDiv, clamp } from "../numbers";
 import type { Arguments, Graph } from "../types";
 import { partitionOfWorkers, type Run } from "./partition";
 
@@ -108,11 +108,12 @@ export function merge_path(graph: Graph, { items, warps }: Arguments) {
   });
 }
 
-/** `run` consecutive products per worker. A nonzero has `heads` products, and belongs to the worker
- *  of its first one. */
+/** `run` consecutive products per worker. A nonzero has `heads` products, which all count as load;
+ *  its run belongs to the worker of its first one. */
 export function products(graph: Graph, { run, heads, warps, atomics }: Arguments) {
   const { pointers, nnz, rows } = graph;
   const length = run!, perNonzero = heads!, perBlock = length * warps;
+  const total = nnz * perNonzero, blocks = ceilDiv(total, perBlock);
   const firstOf = (worker: number) => Math.min(ceilDiv(worker * length, perNonzero), nnz);
   // A row counts as shared or split if its nonzeros begin in several workers or blocks.
   let rows_shared = 0, rows_cut = 0;
@@ -125,21 +126,33 @@ export function products(graph: Graph, { run, heads, warps, atomics }: Arguments
     if (boundariesInside(perBlock)) rows_cut += 1;
     if (boundariesInside(length) > boundariesInside(perBlock)) rows_shared += 1;
   }
+  /** Runs from `start` to `end` - 1, counted in products, of which a nonzero has `products`. */
+  function runsBetween(start: number, end: number, products: number) {
+    const runs: Omit<Run, "warp">[] = [];
+    let row = start < end ? binarySearch(pointers, Math.floor(start / products), rows) : 0;
+    while (start < end) {
+      while (pointers[row + 1] * products <= start) row += 1;
+      const count = Math.min(pointers[row + 1] * products, end) - start;
+      runs.push({ position: row, start: Math.floor(start / products), count });
+      start += count;
+    }
+    return runs;
+  }
+
+  const loadOf = (worker: number) => clamp(total - worker * length, 0, length);
   return partitionOfWorkers(graph, {
     warps,
-    workers: ceilDiv(nnz * perNonzero, perBlock) * warps,
-    runsOf(worker) {
-      const end = firstOf(worker + 1), runs: Omit<Run, "warp">[] = [];
-      let start = firstOf(worker), row = start < end ? binarySearch(pointers, start, rows) : 0;
-      while (start < end) {
-        while (pointers[row + 1] <= start) row += 1;
-        const count = Math.min(pointers[row + 1], end) - start;
-        runs.push({ position: row, start, count });
-        start += count;
-      }
-      return runs;
+    workers: blocks * warps,
+    runsOf: (worker) => runsBetween(firstOf(worker), firstOf(worker + 1), 1),
+    headRunsOf: (worker) => runsBetween(worker * length,
+      Math.min((worker + 1) * length, total), perNonzero),
+    loadOf,
+    kinds: { // only the last block differs
+      loads: [0, blocks - 1].map((block) =>
+        Array.from({ length: warps }, (_, warp) => loadOf(block * warps + warp))),
+      counts: [Math.max(blocks - 1, 0), Math.min(blocks, 1)],
+      of: (block) => Number(block === blocks - 1),
     },
-    loadOf: (worker) => firstOf(worker + 1) - firstOf(worker),
     workersOf: (row) => pointers[row] === pointers[row + 1] ? null
       : [pointers[row], pointers[row + 1] - 1].map((nonzero) =>
           Math.floor((nonzero * perNonzero) / length)) as [number, number],

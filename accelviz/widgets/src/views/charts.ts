@@ -1,7 +1,6 @@
 // Three charts: the loads of warps, the degrees with the treatment of such rows, and kernel times.
 
-import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
-import { html, render } from "../controls";
+import { drawing, html, render } from "../controls";
 import { openGraph } from "../graph";
 import { LANES } from "../hardware";
 import { SIDES } from "../header";
@@ -64,7 +63,7 @@ export const loads: View = (host) => (scene) => {
       bar(bin + 2, warpCount, `${range} nonzero${range === "1" ? "" : "s"}`);
     });
   });
-  drawn += mutedText(LEFT + barSpace / 2, y.start + 16, "idle", "middle");
+  drawn += mutedText(LEFT + barSpace / 2, y.start + 16, "0", "middle");
   const labelEvery = Math.max(1, Math.ceil(34 / barSpace));
   for (let bin = 0; bin < bins.length; bin += labelEvery)
     drawn += mutedText(LEFT + (bin + 2.5) * barSpace, y.start + 16, short(bins[bin]), "middle");
@@ -211,8 +210,7 @@ function timeBars(sides: Side[], limit: number, width: number) {
       textMark(x(high) + 5, top + 14, micros(time)) : name;
   });
   const text = bars.map(({ label, time }) => `${label} ${time ? micros(time) : ""}`).join("; ");
-  return html`<div class="av-draw">${
-    unsafeHTML(picture(width, 8 + barHeight * bars.length, drawn.join(""), text))}</div>`;
+  return drawing(picture(width, 8 + barHeight * bars.length, drawn.join(""), text));
 }
 
 /** A line from the lower to the upper quartile, with ends across it. */
@@ -290,7 +288,7 @@ const turnsOf = ({ worker, parameters, resolved, summary: { largest } }: Side) =
 
 /** What a side has more of than the other: the longest warp, warp time, bytes, blocks. Where
  *  `lanesShare` nonzeros, the lanes of a worker take them in turns. */
-function causesOf(slower: Side, faster: Side, lanesShare: boolean) {
+export function causesOf(slower: Side, faster: Side, lanesShare: boolean) {
   const against = (mine: number, theirs: number) => `${short(mine)} against ${short(theirs)}`;
   const causes: [number, string][] = [];
   const add = (mine: number | null, theirs: number | null, name: string) => {

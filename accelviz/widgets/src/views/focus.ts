@@ -10,7 +10,7 @@ import {
 } from "./followed";
 import type { Line } from "./reads";
 import {
-  alsoReadText, idleSentence, outputText, PLACE, readsText, rowOfField,
+  alsoReadText, headWord, idleSentence, meaningOf, outputText, PLACE, readsText, rowOfField,
   workersText,
 } from "./sentences";
 
@@ -110,7 +110,7 @@ function runFocus(
   const otherRow = rowAt(row, run.position);
   if (run.position === row.position && row.side.heads > 1)
     return { warps, sentence:
-      `${name} has the nonzeros of ${rowName(row)} for another head.${wait}` };
+      `${name} has nonzeros of ${rowName(row)} for another ${headWord(row)}.${wait}` };
   return {
     warps,
     sentence: `${name} has nonzeros of row ${number(otherRow)}. Click to follow that row.${wait}`,
@@ -153,7 +153,8 @@ const MEANINGS = [
 ];
 
 function fieldFocus(row: FollowedRow, record: MetadataRecord, word: number, index: number): Focus {
-  const { words, fields: { [word]: fields = [] }, meaning } = record, field = fields[index];
+  const { words, fields: { [word]: fields = [] } } = record, field = fields[index];
+  const meaning = meaningOf(row, record);
   if (!field) return { sentence: `Word ${word}: ${number(words[word])}.` };
   const bitsAbove = fields.slice(0, index).reduce((sum, { bits }) => sum + bits, 0);
   const bits = field.bits === 32 ? "all 32 bits"

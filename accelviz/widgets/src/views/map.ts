@@ -1,7 +1,6 @@
 // A heat map of the steps of all hardware warps (vertical) of all blocks (horizontal), for both
 // sides. If zoomed out, a cell covers several blocks and shows their largest number and their mean.
 
-import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import { button, html, render } from "../controls";
 import type { Hardware } from "../hardware";
 import { markOf } from "../header";
@@ -11,38 +10,64 @@ import {
 } from "../numbers";
 import type { View } from "../panel";
 import { axis, LOADS, themeOf, ticksOf, widthOf } from "../plot";
-import type { Partition, Scene, Side } from "../types";
+import type { Numbers, Partition, Scene, Side } from "../types";
 import { sidesOf } from "./charts";
 import { workOf } from "./followed";
 
 const HEIGHT = 192, LEFT = 64; // pixels: height of a map, whatever its warps; room to its left
-// Workers whose loads are computed between two looks at the clock.
+// Cells that are computed between two looks at the clock.
 const STEP_SIZE = 12000;
 
 type Grid = ReturnType<typeof makeGrid>;
 type PointAt = Pick<MouseEvent, "target" | "clientX" | "clientY">;
 
+interface BlockWork {
+  /** Steps of each warp and of the busiest, and the idle share of the block's warp time. */
+  steps: Float64Array; length: number; share: number;
+}
+
+function workOfKind(hardware: Hardware, loads: Numbers): BlockWork {
+  const steps = hardware.stepsOf(loads, new Float64Array(hardware.warps));
+  return { steps, length: Math.max(...steps), share: hardware.idleShareOf(loads) };
+}
+
 /** Cells of a map of the blocks between two shares of all blocks; computed step by step. */
 export function makeGrid(
   partition: Partition, hardware: Hardware, columns: number, from = 0, to = 1,
 ) {
-  const { blocks, warps: workers } = partition, { warps: lines, rowPerLane } = hardware;
-  const loads = new Float64Array(workers), steps = new Float64Array(lines);
+  const { blocks } = partition, { warps: lines, rowPerLane } = hardware;
+  const kinds = partition.kinds(rowPerLane);
   const most = new Float64Array(columns * lines), sums = new Float64Array(columns * lines);
   const blockCounts = new Float64Array(columns);
   const mostShares = new Float64Array(columns), shareSums = new Float64Array(columns);
   const first = Math.floor(from * blocks);
   const last = Math.min(blocks, Math.max(first + 1, Math.ceil(to * blocks)));
   const cellsPerBlock = Math.max(1, Math.ceil(columns / (last - first)));
-  const shares = new Float64Array(last - first); // idle share of each block's warp time
-  const lengths = new Float64Array(last - first); // steps of each block's busiest warp
-  let ranked: number[] | null = null;
+  const kindOf = new Int32Array(last - first); // kind of each block
+  const works: BlockWork[] = []; // of each kind
+  let ranked: Int32Array | null = null;
   let nextBlock = first; // the next block
+
+  /** Sort the blocks by counting those of each rank of kinds. */
+  function rank() {
+    const isSame = (a: BlockWork, b: BlockWork) => a.share === b.share && a.length === b.length;
+    const order = [...works.keys()].filter((kind) => works[kind]).sort((a, b) =>
+      works[b].share - works[a].share || works[b].length - works[a].length);
+    const rankOf = new Int32Array(works.length);
+    order.forEach((kind, i) => (rankOf[kind] = i && isSame(works[kind], works[order[i - 1]])
+      ? rankOf[order[i - 1]] : i));
+    const next = new Int32Array(works.length + 1), sorted = new Int32Array(kindOf.length);
+    for (const kind of kindOf) next[rankOf[kind] + 1] += 1;
+    for (let i = 1; i < next.length; i++) next[i] += next[i - 1];
+    kindOf.forEach((kind, i) => (sorted[next[rankOf[kind]]++] = first + i));
+    return sorted;
+  }
+
   return {
-    shares,
+    /** Share of a block's warp time that is idle. */
+    shareOf: (block: number) => works[kindOf[block - first]]?.share ?? 0,
     /** Blocks by their idle share, the largest first; of equal shares the longest block. */
-    ranking: () => ranked ??= [...shares.keys()].sort((a, b) =>
-      shares[b] - shares[a] || lengths[b] - lengths[a] || a - b).map((i) => first + i),
+    ranking: () => ranked ??= rank(),
     /** Largest and mean idle share of a column's blocks. */
     columnShares: (column: number) =>
       [mostShares[column], shareSums[column] / (blockCounts[column] || 1)],
@@ -54,13 +79,10 @@ export function makeGrid(
     done: () => (nextBlock - first) / Math.max(1, last - first),
     fill(end: number) {
       while (nextBlock < last && performance.now() < end)
-        for (const stop = Math.min(last, nextBlock + Math.max(1, Math.floor(STEP_SIZE / workers)));
+        for (const stop = Math.min(last, nextBlock + Math.max(1, Math.floor(STEP_SIZE / lines)));
           nextBlock < stop; nextBlock++) {
-          if (rowPerLane) partition.longestOf(nextBlock, loads);
-          else partition.loadsOf(nextBlock, loads);
-          hardware.stepsOf(loads, steps);
-          const share = shares[nextBlock - first] = hardware.idleShareOf(loads);
-          lengths[nextBlock - first] = Math.max(...steps);
+          const kind = kindOf[nextBlock - first] = kinds.of(nextBlock);
+          const { steps, share } = works[kind] ??= workOfKind(hardware, kinds.loads[kind]);
           const begin = Math.floor(((nextBlock - first) * columns) / (last - first));
           for (let i = begin; i < Math.min(begin + cellsPerBlock, columns); i++) {
             blockCounts[i] += 1;
@@ -78,7 +100,7 @@ export function makeGrid(
     paint(canvas: HTMLCanvasElement, largest: number, colours: string[]) {
       const image = new ImageData(columns, 2 * lines), pixels = new Uint32Array(image.data.buffer);
       const paints = colours.map((colour) => {
-        const [red, green, blue] = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+        const [red, green, blue] = channelsOf(colour);
         return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
       });
       const scale = colours.length / Math.log(largest);
@@ -99,14 +121,18 @@ export function makeGrid(
 /** Paint the idle shares of the blocks: above the largest of a column, below the mean. */
 function paintShares(canvas: HTMLCanvasElement, grid: Grid, colour: string) {
   Object.assign(canvas, { width: grid.columns, height: 2 });
-  const pen = canvas.getContext("2d")!;
-  pen.fillStyle = colour;
+  const pen = canvas.getContext("2d")!, image = new ImageData(grid.columns, 2);
+  pen.fillStyle = colour; // reads as #rrggbb
+  const [red, green, blue] = channelsOf(String(pen.fillStyle));
   for (let column = 0; column < grid.columns; column++)
-    grid.columnShares(column).forEach((share, half) => {
-      pen.globalAlpha = share;
-      pen.fillRect(column, half, 1, 1);
-    });
+    grid.columnShares(column).forEach((share, half) => image.data.set(
+      [red, green, blue, Math.round(255 * share)], 4 * (half * grid.columns + column)));
+  pen.putImageData(image, 0, 0);
 }
+
+/** Red, green and blue of a colour "#rrggbb". */
+const channelsOf = (colour: string) =>
+  [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
 
 export const map: View = (host, act) => {
   let scene: Scene, from = 0, to = 1; // visible part of the blocks, as shares
@@ -208,8 +234,8 @@ export const map: View = (host, act) => {
         zoom(event.deltaY < 0 ? 0.7 : 1.4, from + cellAt(event, grid).share * (to - from));
       }}></canvas>${first <= marked && marked < last ? html`<div class="av-map-cursor"
       style="left: ${((marked + 0.5 - first) / (last - first)) * 100}%"></div>` : ""}</div><div
-      class="av-draw av-map-axis" style="margin-left: ${LEFT}px">${
-        unsafeHTML(axisOf(grid, across))}</div><div class="av-shares-line" style="margin-left: ${
+      class="av-draw av-map-axis" style="margin-left: ${LEFT}px"
+      .innerHTML=${axisOf(grid, across)}></div><div class="av-shares-line" style="margin-left: ${
         LEFT}px; width: ${across}px"><canvas class="av-shares" role="img" tabindex="0"
       data-lm-suppress-shortcuts="true" aria-label="Idle share of each block of ${label}"
       @keydown=${(event: KeyboardEvent) => onKey(event, side, grid, i, true)}
@@ -221,8 +247,8 @@ export const map: View = (host, act) => {
 
   /** Buttons that go through the blocks by their idle share, and a sentence on the one shown. */
   function worstBlocks(side: Side, grid: Grid, i: number) {
-    const { first, last, shares } = grid;
-    if (grid.done() < 1 || !shares.length)
+    const { first, last } = grid;
+    if (grid.done() < 1 || last === first)
       return html`<p class="av-note av-worst">Idle share of each block</p>`;
     const ranking = grid.ranking(), { block } = scene.settings;
     const rank = i ? 0 : ranking.indexOf(block), shown = i ? ranking[0] : block;
@@ -231,7 +257,7 @@ export const map: View = (host, act) => {
     const rankText = rank === 0 ? `idles most${ofView}` : rank > 0
       ? `has place ${number(rank + 1)} of ${number(ranking.length)}${ofView}` : "is not in view";
     const sentence = `Block ${number(shown)} ${rankText}: ` +
-      `${percent(shares[shown - first] ?? 0)} of its warps' time. `;
+      `${percent(grid.shareOf(shown))} of its warps' time. `;
     const reason = blockReason(side, shown);
     return html`<p class="av-note av-worst">${i ? "" : html`${
       button("worst", "Worst block", "The block with the largest idle share", () => go(0))} ${
@@ -286,7 +312,7 @@ export const map: View = (host, act) => {
   function showShare(event: PointAt, grid: Grid) {
     const { column, block } = cellAt(event, grid), [begin, end] = blocksIn(grid, column, block);
     const [most, mean] = grid.columnShares(column);
-    const share = percent(grid.shares[begin - grid.first]);
+    const share = percent(grid.shareOf(begin));
     const sentence = begin === end
       ? `Block ${number(begin)}: ${share} of its warps' time is idle.`
       : `${span("Block", begin, end)}: ${percent(mean)} of their warps' time is idle on average, ` +
@@ -299,7 +325,7 @@ export const map: View = (host, act) => {
     const { unit } = hardware!, { column, line, block } = cellAt(event, grid);
     const [begin, end] = blocksIn(grid, column, block), several = end > begin;
     const most = grid.most(column, line);
-    const share = several ? grid.columnShares(column)[1] : grid.shares[begin - grid.first];
+    const share = several ? grid.columnShares(column)[1] : grid.shareOf(begin);
     const sentence = `${several ? span("Block", begin, end) : `Block ${number(block)}`}, ` +
       `warp ${line}: ${several ? `${rounded(grid.mean(column, line), 1)} ${unit}s on average, ` +
       `${number(most)} at most` : count(most, unit)}. ` +

@@ -1,8 +1,7 @@
 // The view "Play": a traced block, request by request. It shows the requests as tracks of warps,
 // the line of source, the lanes of the current request, and the sectors read so far.
 
-import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
-import { button, html, render } from "../controls";
+import { button, drawing, html, render } from "../controls";
 import { capitalize, clamp, count, number } from "../numbers";
 import type { View } from "../panel";
 import { type MemoryRequest, readTrace, sectorMap, type Trace } from "../traces";
@@ -81,8 +80,8 @@ export const play: View = (host, act) => {
       loadSentence(longest.warp) : ""}</span></p><div class="av-side"><pre class="av-listing"
       tabindex="0" role="region" data-lm-suppress-shortcuts="true"
       aria-label="source of the kernel">${listing(request)}</pre><div><div class="av-name">Its
-      lanes, and what they touch</div><div class="av-draw av-lanes">${unsafeHTML(
-        lanesPicture(request, Math.max(element("lanes")?.clientWidth ?? 0, 200)))}</div>${
+      lanes, and what they touch</div>${drawing(lanesPicture(request,
+        Math.max(element("lanes")?.clientWidth ?? 0, 200)), "av-lanes")}${
         sectorMapView()}</div></div>`;
   }
 

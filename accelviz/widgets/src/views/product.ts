@@ -1,10 +1,10 @@
 // The view of the product: seven pictures of the followed row, from the matrix A over its block,
 // warps and lanes to the rows of X read and the row of Y written.
 
-import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
-import { html, nothing, render } from "../controls";
+import { drawing, html, nothing, render } from "../controls";
 import { recordPositions } from "../animation";
 import { markOf } from "../header";
+import { escape } from "../marks";
 import { capitalize, clamp, count, number, percent, span } from "../numbers";
 import type { View } from "../panel";
 import type { Focus, Operation, Picture } from "../types";
@@ -15,7 +15,7 @@ import {
 import { readsPicture, loadOf, loadSentence, sharedSectorNote } from "./reads";
 import { equationPicture, neighborhoodPicture } from "./matrices";
 import { type DrawnMarks, nonzeroFocus, focusOf } from "./focus";
-import { alsoReadText, rowSummary, PLACE } from "./sentences";
+import { alsoReadText, meaningOf, rowSummary, PLACE } from "./sentences";
 import { metadataStrip, nonzeroStrip } from "./strips";
 
 const SIDE = 300; // pixels: height of the neighborhood at most
@@ -119,7 +119,7 @@ export const product: View = (host, act) => {
         title: `What tells the ${row.scene.metadata?.owner ?? "block"} its work`,
         fallback: !row.partition ? reason() : `${row.side.label} has no metadata: a ` +
           `${row.worker} finds its rows from its own number.`,
-        note: record?.meaning && `${capitalize(record.meaning)}.` };
+        note: record?.meaning && `${capitalize(meaningOf(row, record))}.` };
     },
     read(width) {
       const { reads, degree } = row;
@@ -167,22 +167,22 @@ export const product: View = (host, act) => {
 
   function renderFigures() {
     const { way, why } = rowSummary(row), { degree } = row;
-    const slider = (inner: unknown) => html`<div class="av-draw" tabindex="0" role="slider"
+    const slider = (inner: string) => html`<div class="av-draw" tabindex="0" role="slider"
       data-lm-suppress-shortcuts="true" aria-label="Nonzeros of row ${number(row.row)}"
       aria-valuemin="0" aria-valuemax=${Math.max(degree - 1, 0)} aria-valuenow=${nonzero}
       aria-valuetext=${degree ? nonzeroFocus(row, nonzero).sentence : "no nonzero"}
       @keydown=${onKey} @focus=${() => row.degree && goTo(nonzero)}
-      @blur=${() => act.link.show(null)}>${inner}</div>`;
+      @blur=${() => act.link.show(null)} .innerHTML=${inner}></div>`;
     render(html`<p class="av-answer"><span class="av-way-line">${way.map(([token, text], i) =>
       html`${i ? " → " : ""}<span data-f=${token}>${text}</span>`)
     }</span> <strong>${why}</strong></p>
       <div class="av-product">${NAMES.map((name) => {
         const { title = "", picture, fallback, note, tooltip } = figures[name] ?? {};
-        const inner = picture ? unsafeHTML(picture.svg) : html`<p class="av-note">${fallback}</p>`;
+        const inner = picture?.svg ?? `<p class="av-note">${escape(fallback ?? "")}</p>`;
         return html`<figure class="av-fig av-fig-${name}" ?hidden=${
           name === "beside" && !beside}><figcaption class="av-name"
           data-say=${tooltip ?? nothing}>${title}</figcaption><div class="av-of-${name}">${
-            name === "strip" ? slider(inner) : html`<div class="av-draw">${inner}</div>`}<div
+            name === "strip" ? slider(inner) : drawing(inner)}<div
           class="av-below">${note}</div></div></figure>`;
       })}</div>`, host);
   }

@@ -1,8 +1,7 @@
 // The recorded times on this graph: the fastest of each strategy, and a heat map of the first's
 // times over the values of two of its parameters. What was not recorded has no cell.
 
-import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
-import { button, html, render } from "../controls";
+import { button, drawing, html, render } from "../controls";
 import { micros, number, parameterText } from "../numbers";
 import type { View } from "../panel";
 import { anchorIn, mutedText, picture, rect, textMark, textWidth } from "../marks";
@@ -90,8 +89,8 @@ export const recorded: View = (host, act) => (scene) => {
     }
     const others = fixed.map(([name, value]) => parameterText(name, value)).join(", ");
     const label = `Times of ${first.name} over ${x} and ${y}: ${micros(least)} to ${micros(most)}`;
-    return html`<div class="av-draw av-heat">${unsafeHTML(
-      picture(across, top + ys.length * CELL + 36, parts.join(""), label))}</div><p
+    return html`${drawing(picture(across, top + ys.length * CELL + 36,
+      parts.join(""), label), "av-heat")}<p
       class="av-note">${first.name}, ${timesTable!.runs[run].where}, in µs${
         others ? `; ${others}` : ""}. Click a cell to set it. Where there is no cell, nothing was
       measured.</p>`;

@@ -1,7 +1,9 @@
 // Sentences on the followed row: what it reads and writes, which workers compute it, and which
 // workers idle until the busiest of the block is done.
 
-import { capitalize, count, type Field, number, percent, span } from "../numbers";
+import {
+  capitalize, count, type Field, type MetadataRecord, number, percent, span,
+} from "../numbers";
 import { LANES } from "../hardware";
 import { type FollowedRow, owningWarps, owningWorkers, sectorsOfWarp } from "./followed";
 
@@ -13,6 +15,10 @@ export function rowOfField({ side }: FollowedRow, { name, value }: Field) {
   const row = /place/.test(name) ? side.order?.[value] : undefined;
   return row === undefined ? "" : ` (row ${number(row)})`;
 }
+
+/** What a metadata record says. Its warps are the partition's, which may be combined warps. */
+export const meaningOf = ({ worker }: FollowedRow, { meaning }: MetadataRecord) =>
+  worker === "combined warp" ? meaning.replace(/\bwarp(?=s?\b)/g, worker) : meaning;
 
 /** The output of the row: "row 7 of Y", or "168 numbers of scores". An output per nonzero is a row
  *  if the output is `wide` (has nCols columns) and there are several. */
@@ -44,9 +50,20 @@ export function workersText(worker: string, numbers: number[]) {
   return `${worker}s ${texts.slice(0, -1).join(", ")} and ${texts.at(-1)}`;
 }
 
+/** What a nonzero has several products for: attention heads, or the columns of X. */
+export const headWord = ({ operation: { name } }: FollowedRow) =>
+  (name === "spmm" ? "column" : "head");
+
 /** A note on the workers of a row's heads; "" if there is one. */
-const headsNote = ({ side: { heads }, worker }: FollowedRow) =>
-  heads > 1 ? ` Each of its ${heads} heads has a ${worker}, of which this is the first.` : "";
+function headsNote(row: FollowedRow) {
+  const { side: { heads, scheme }, worker, degree } = row;
+  if (heads === 1) return "";
+  if (scheme === "products")
+    return ` A nonzero has ${heads} ${worker}s, one a ${headWord(row)}: these are the first.`;
+  if (degree > row.side.arguments!.most!)
+    return ` They have its ${heads} ${headWord(row)}s one after another.`;
+  return ` Each of its ${heads} ${headWord(row)}s has a ${worker}, of which this is the first.`;
+}
 
 /** The row's way to its block, warps and output, as [token, text] steps; and why workers idle. A
  *  token names the mark to highlight; see focus.ts. */

@@ -3,25 +3,24 @@
 // bits, what its warps read. The reader predicts what fewer warps in a block change, drags, and the
 // recorded time answers.
 
-import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import { recordPositions, startZoom } from "../animation";
-import { button, html, render, slider } from "../controls";
+import { button, drawing, html, render, slider } from "../controls";
 import { count, micros, number, percent } from "../numbers";
 import type { View } from "../panel";
 import { widthOf } from "../plot";
-import type { Picture, Scene, Side } from "../types";
+import type { Parameter, Picture, Scene, Side } from "../types";
 import { blockPicture, orderPicture } from "./assignment";
+import { causesOf } from "./charts";
 import { focusOf } from "./focus";
 import {
   type FollowedRow, followedRow, recordOf, rowAt, type Work, workOf,
 } from "./followed";
 import { map } from "./map";
 import { readsPicture, loadOf, loadSentence } from "./reads";
-import { rowSummary, workersText } from "./sentences";
+import { meaningOf, rowSummary, workersText } from "./sentences";
 import { metadataStrip } from "./strips";
 
 const PLAY_TIME = 2600; // milliseconds in which the bars of a block fill
-const SAMPLED = 20000; // blocks looked at for the one that idles most
 
 const GUESSES = ["falls", "stays", "rises"];
 
@@ -30,6 +29,8 @@ interface Step {
   /** The picture; null if there is none, or if it has a view of its own. */
   picture(row: FollowedRow, width: number): Picture | null;
   sentence(row: FollowedRow): unknown;
+  /** What its marks mean, and its terms. */
+  caption?(row: FollowedRow): unknown;
   /** CSS selector of the mark that grows into the next picture, and what that picture shows. */
   mark(row: FollowedRow): string;
   next(row: FollowedRow): string;
@@ -37,17 +38,19 @@ interface Step {
 
 /** The block with the largest idle share, of equal ones the longest, as the map ranks them. */
 function idlestBlock({ partition, hardware }: Side) {
-  const { blocks, warps } = partition!, loads = new Float64Array(warps);
-  let worst = 0, most = -1, longest = 0;
-  for (let block = 0; block < blocks; block += Math.ceil(blocks / SAMPLED)) {
-    if (hardware!.rowPerLane) partition!.longestOf(block, loads);
-    else partition!.loadsOf(block, loads);
-    const share = hardware!.idleShareOf(loads);
-    const length = share < most ? 0 : hardware!.occupancyOf(loads).longest;
-    if (share > most || share === most && length > longest)
-      [worst, most, longest] = [block, share, length];
-  }
-  return worst;
+  const kinds = partition!.kinds(hardware!.rowPerLane), idlest = new Set<number>();
+  let most = -1, longest = 0;
+  kinds.loads.forEach((loads, kind) => {
+    if (!kinds.counts[kind]) return;
+    const share = hardware!.idleShareOf(loads), { longest: length } = hardware!.occupancyOf(loads);
+    if (share < most || share === most && length < longest) return;
+    if (share > most || length > longest) idlest.clear();
+    idlest.add(kind);
+    [most, longest] = [share, length];
+  });
+  for (let block = 0; block < partition!.blocks; block++)
+    if (idlest.has(kinds.of(block))) return block;
+  return 0;
 }
 
 /** The row with most nonzeros in a block's busiest warp. */
@@ -55,6 +58,25 @@ function busiestRow({ order }: Side, { segments, busiest, runs }: Work) {
   const [first, ...others] = segments[busiest].map(({ run }) => run);
   const longest = others.reduce((a, b) => (b.count > a.count ? b : a), first ?? runs[0]);
   return longest ? order?.[longest.position] ?? longest.position : null;
+}
+
+/** Why warps of the block have no work at all, where the partition scheme gives the reason. */
+function reasonForNone({ work, side: { scheme, partition }, graph, side }: FollowedRow) {
+  const { steps, runs, block } = work!, without = steps.filter((load) => !load).length;
+  if (!without || !runs.length) return "";
+  const rows = [...new Set(runs.map(({ position }) => position))];
+  const degree = graph.degrees[side.order?.[rows[0]] ?? rows[0]];
+  const summed = runs.reduce((sum, run) => sum + run.count, 0);
+  const [warps, have] = without > 1 ? ["warps", "have"] : ["warp", "has"];
+  const statement = ` ${number(without)} ${warps} ${have} no work`;
+  if (scheme === "block_level" || scheme === "lane_groups")
+    return summed < rows.length * degree
+      ? `${statement}: the block has a part of a long row, ${count(summed, "nonzero")}.`
+      : `${statement}: a block takes rows of one length only, and ${
+        rows.length > 1 ? `just ${number(rows.length)} rows` : "just one row"} of ${
+        count(degree, "nonzero")} ${rows.length > 1 ? "are" : "is"} left for it.`;
+  return block < partition!.blocks - 1 ? ""
+    : `${statement}: it is the last block, and no more is left.`;
 }
 
 const recordsOf = (row: FollowedRow) => (row.partition ? recordOf(row) : null);
@@ -75,8 +97,15 @@ const STEPS: Step[] = [
       return `${start}${warps[0].toUpperCase()}${warps.slice(1)} ${has} ${
         count(most, unit)}: until ${most > 1 ? "they are" : "it is"} done, ${
         workersText("warp", idle)} ${idle.length > 1 ? "idle" : "idles"}. That is ${
-        percent(idleShare)} of the block's warp time.`;
+        percent(idleShare)} of the block's warp time.${reasonForNone(row)}`;
     },
+    caption: ({ row, work, position, side: { strategy } }) => html`<span
+      class="av-key av-row"></span> nonzeros of row ${number(row)} &nbsp; ${
+        work!.runs.every((run) => run.position === position) ? ""
+          : html`<span class="av-key av-rest"></span> of other rows &nbsp; `}<span
+      class="av-key av-hatched"></span> idle. A warp is 32 threads of the GPU that work in step; a
+      block is a group of warps, to which ${strategy} gives rows of the matrix. Each nonzero is one
+      step of a sum.`,
     mark: ({ position }) => `[data-m^="b"][data-m*=" ${position} "]`,
     next: ({ row }) => `row ${number(row)}`,
   },
@@ -108,7 +137,7 @@ const STEPS: Step[] = [
       const record = recordsOf(row);
       return record ? `This is all that tells ${record.title} its work: ${
         count(32 * record.words.length, "bit")}. ${record.meaning
-        ? `They say: ${record.meaning}.` : ""}`
+        ? `They say: ${meaningOf(row, record)}.` : ""}`
         : `${row.side.label} has no metadata: a ${row.worker} finds its rows from its own number.`;
     },
     mark: () => 'rect[data-f^="field:"]',
@@ -188,11 +217,15 @@ export const story: View = (host, act) => {
 
   function play() {
     start = performance.now();
-    const curtain = host.querySelector<SVGElement>(".av-curtain");
+    const curtain = host.querySelector<HTMLElement>(".av-curtain");
+    const [first, end] = [".av-tick", ".av-end"].map((mark) =>
+      stage()!.querySelector(`${mark}`)?.getBoundingClientRect().left ?? 0);
+    const { left, width } = stage()!.getBoundingClientRect();
     const reduced = matchMedia("(prefers-reduced-motion: reduce)").matches;
     const frame = (now: number) => {
       const share = reduced ? 1 : Math.min((now - start) / PLAY_TIME, 1);
-      curtain?.style.setProperty("left", `${100 * share}%`);
+      curtain?.style.setProperty("left",
+        `${share < 1 ? (100 * (first - left + share * (end - first))) / width : 100}%`);
       if (share < 1 && curtain?.isConnected) requestAnimationFrame(frame);
     };
     requestAnimationFrame(frame);
@@ -202,8 +235,8 @@ export const story: View = (host, act) => {
   function answer() {
     const knob = knobOf(scene)!, before = begin!.a, now = scene.a;
     if (before.parameters[knob.name] === now.parameters[knob.name])
-      return html`You say that it ${guess}. Drag the slider to ${
-        typeof before.parameters[knob.name] === "number" ? "a smaller number" : "a number"}.`;
+      return html`<p>You say that it ${guess}. Drag the slider to ${
+        typeof before.parameters[knob.name] === "number" ? "a smaller number" : "a number"}.</p>`;
     const change = now.summary.idle_share - before.summary.idle_share;
     const fact = Math.abs(change) < 0.0005 ? "stays" : change < 0 ? "falls" : "rises";
     const [was, is] = [before.times.recorded, now.times.recorded];
@@ -211,25 +244,49 @@ export const story: View = (host, act) => {
       ? ` The time ${is.median < was.median ? "falls" : is.median > was.median ? "rises" : "stays"
       }: ${micros(was.median)} to ${micros(is.median)}.`
       : " No time was recorded for this setting.";
-    return html`${knob.name} ${before.parameters[knob.name]} to ${
+    return html`<p>${knob.name} ${before.parameters[knob.name]} to ${
       now.parameters[knob.name]}: the idle share <b>${fact}</b>, ${
       percent(before.summary.idle_share)} to ${percent(now.summary.idle_share)}; you said that it ${
       guess}${guess === fact ? ": right" : ""}. <b>${time}</b> ${button("guess again",
       "Predict again", "Begin from this setting", () => {
         guess = "";
         draw();
-      })}`;
+      })}</p><p>${changeText(before, now)}</p>`;
   }
 
-  const ask = (name: string) => html`Predict: with a smaller ${name}, the share of idle warp time ${
-    GUESSES.map((choice) => button(`guess ${choice}`, choice, "", () => {
-      [guess, begin] = [choice, scene];
-      draw();
-    }))}`;
+  /** What else the slider has changed: blocks and warps without work; and why less idling may take
+   *  more time. */
+  function changeText(before: Side, now: Side) {
+    const textOf = ({ summary: { blocks, warps, busy_warps } }: Side) =>
+      blocks === null || warps === null || busy_warps === null ? null
+        : [count(blocks, "block"), count(warps / (blocks || 1), "warp"),
+            `${number(warps - busy_warps)} of ${count(warps, "warp")}`];
+    const [was, is] = [before, now].map(textOf);
+    if (!was || !is) return "";
+    const counts = `${was[0]} of ${was[1]} became ${is[0]} of ${is[1]}; ${
+      was[2]} had no work, now ${is[2]}.`;
+    const [then, after] = [before.times.recorded, now.times.recorded];
+    const idles = now.summary.idle_share - before.summary.idle_share;
+    if (!then || !after || then.run !== after.run) return counts;
+    const slower = after.median - then.median;
+    if (idles * slower >= 0) return counts;
+    const pair: [Side, Side] = slower > 0 ? [now, before] : [before, now];
+    const causes = causesOf(...pair, scene.operation.at_nonzeros);
+    return `${counts} ${slower > 0 ? "Less idling, more time" : "More idling, less time"}: ${
+      causes.length ? `the ${slower > 0 ? "new" : "old"} setting has more ${causes.join("; ")}. `
+        : ""}An idle share does not say how long a kernel takes.`;
+  }
+
+  const ask = ({ name, meaning }: Parameter) => html`<p>${name}: ${meaning.split(";")[0]}.</p><p
+    class="av-question">Predict: with a smaller ${name}, the share of idle warp time ${
+      GUESSES.map((choice) => button(`guess ${choice}`, choice, "", () => {
+        [guess, begin] = [choice, scene];
+        draw();
+      }))}</p>`;
 
   function draw() {
     const { a } = scene, knob = knobOf(scene), width = Math.min(widthOf(host), 900);
-    const { picture, sentence, next } = STEPS[step], drawn = picture(row, width);
+    const { picture, sentence, caption, next } = STEPS[step], drawn = picture(row, width);
     const last = step + 1 === STEPS.length;
     render(html`<div class="av-steps-bar" role="group" aria-label="steps">${
       STEPS.map(({ name }, i) => html`<button type="button" data-control="step ${i}"
@@ -237,8 +294,9 @@ export const story: View = (host, act) => {
         @click=${() => goTo(i)}>${i + 1} ${name}</button>`)}</div>
       <p class="av-story-text" aria-live="polite">${sentence(row)}</p>
       <div class="av-stage" style="max-width: ${width}px"><div class="av-story-picture">${
-        step === 2 ? mapHost : drawn ? html`<div class="av-draw">${unsafeHTML(drawn.svg)}</div>${
+        step === 2 ? mapHost : drawn ? html`${drawing(drawn.svg)}${
           step ? "" : html`<div class="av-curtain"></div>`}` : ""}</div></div>
+      <p class="av-note av-story-caption">${caption?.(row)}</p>
       <p class="av-story-buttons">${step ? "" : button("play block", "Play",
         "Let the warps start again", play)} ${
         button("next step", last ? "From the start" : `Next: ${next(row)}`,
@@ -248,7 +306,7 @@ export const story: View = (host, act) => {
       ${knob ? html`<div class="av-story-knob">${slider(`story ${knob.name}`, knob.name,
         `${knob.meaning}.`, knob.values, a.parameters[knob.name],
         (value) => act.set({ parameters: { [knob.name]: value } }), a.resolved[knob.name])}</div>
-        <p class="av-story-answer" role="status">${guess ? answer() : ask(knob.name)}</p>` : ""}`,
+        <div class="av-story-answer" role="status">${guess ? answer() : ask(knob)}</div>` : ""}`,
     host);
     if (step === 2) drawMap(row.scene);
     const mark = STEPS[step].mark(row);
