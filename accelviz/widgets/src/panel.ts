@@ -30,7 +30,7 @@ export type View = (host: HTMLElement, act: Act) => (scene: Scene) => void;
 // Groups of views: name, title, and views, each with name, title, function, and width in twelfths
 // of the panel.
 const GROUPS: [string, string, [string, string, View, number][]][] = [
-  ["story", "Story", [["story", "What a warp waits for, in five steps", story, 12]]],
+  ["story", "Story", [["story", "Why warps idle, in five steps", story, 12]]],
   ["product", "One row", [["product", "A row, from the graph to memory", product, 12]]],
   ["balance", "Every warp", [
     ["map", "Every warp of every block", map, 12],

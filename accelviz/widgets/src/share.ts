@@ -63,9 +63,11 @@ export async function savePng(panel: HTMLElement, name: string, heading: string[
   // A control becomes its name and value.
   const fields = group.querySelectorAll<HTMLInputElement>("input[type=number]");
   copy.querySelectorAll("input[type=number]").forEach((field, i) => {
-    const value = Object.assign(document.createElement("b"), { textContent: fields[i].value });
-    field.closest(".av-control")!.querySelector("input[type=range]")?.remove();
-    field.replaceWith(value);
+    const { hidden, value, parentElement: control } = fields[i];
+    const text = hidden ? control!.querySelector("output")!.value : value;
+    for (const part of field.parentElement!.querySelectorAll("input[type=range], output"))
+      part.remove();
+    field.replaceWith(Object.assign(document.createElement("b"), { textContent: ` ${text}` }));
   });
   // The list of block buttons ends a sentence.
   for (const buttons of copy.querySelectorAll(".av-presses")) buttons.replaceWith(".");
