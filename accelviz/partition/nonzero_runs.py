@@ -91,7 +91,8 @@ def run_loads(nnz: int, run: int, heads: int, workers: int, start: int, stop: in
     Parameters are those of `run_workload`; the shape is (blocks, workers).
     """
     first = run * np.arange(start * workers, stop * workers).reshape(-1, workers)
-    return (nnz * heads - first).clip(0, run)
+    loads: Longs = (nnz * heads - first).clip(0, run)
+    return loads
 
 
 @dataclass(frozen=True)

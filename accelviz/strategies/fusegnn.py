@@ -7,12 +7,14 @@ section 5.4). Without that gradient, a backward pass is a forward kernel on the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
+from accelviz.arrays import Longs
 from accelviz.datasets import load_graph
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
@@ -132,7 +134,7 @@ class _ThreadGroups(Strategy):
         """
         n_cols, heads, block_size = widths["n_cols"], widths.get("heads", 1), settings.block_size
         groups, walked, order, shared_bytes = self.groups(settings, widths), graph, None, 0
-        loads = None
+        loads: Callable[[int, int], Longs] | None = None
         if self.operation.by_sender:
             check_numbers(graph.nnz)
             walked, order = graph.transposed().graph, graph.transposed().nonzeros
