@@ -546,3 +546,13 @@ def test_advice_is_right_for_the_case(code, message, tmp_path):
     status, output, _ = check(tmp_path, *words)
     assert status == 1
     assert re.search(message, output.replace("\n", " ")), output
+
+
+def test_a_kernel_that_if_leaves_out_is_named(tmp_path):
+    code = "#ifdef WITH_SCALE\n__global__ void k(int *Y) { Y[0] = 1; }\n#endif\n"
+    words = ("-", "--grid", 1, "--block", 1, "out:int32:1")
+    status, output, _ = check(tmp_path, *words, source=code)
+    assert status == 1
+    assert "#if leaves out 'k'" in output
+    assert output.splitlines()[-1].endswith("the macros that it needs by -D, or another --arch.")
+    assert check(tmp_path, *words, "-DWITH_SCALE", source=code)[0] == 0

@@ -35,6 +35,8 @@ _OPTIONS = (
     (r"shared_bytes= of emulate", "--shared"),
     (r"\bshared_bytes\b", "--shared"),
     (r"\bsymbols=", "--symbol "),
+    (r"\bdefines=", "-D"),
+    (r"\b(kernel|arch|timeout|include)=$", r"--\1"),
     (r"\b(kernel|arch|timeout|include)= ?", r"--\1 "),
     (r" and pass that as pathlib\.Path\('kernel\.cu'\)", ""),
     (r"Texture\(\.\.\., as_float=True\)", "texture,as_float:ARRAY"),

@@ -139,6 +139,9 @@ def compile_error(
         return KernelError(
             file, f"there is no kernel {name!r} in it", f"name one that is: {kernels}"
         )
+    elif name and line is None and name == entry.partition("<")[0].rpartition("::")[2]:
+        problem = f"#if leaves out {name!r}"
+        return KernelError(file, problem, "the macros that it needs by defines=, or another arch=")
     elif absent and (name or "no match" in text):
         hint = (
             f"{', '.join(absent[:3])} is not there and may declare it: put the file beside the "
