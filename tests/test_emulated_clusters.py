@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from accelviz import emulate
+from accelviz.emulator import trace_kernel
 from accelviz.errors import ArgumentError, KernelError
 from tests.compilers import needs_compiler
 from tests.vocabulary import compiles_for_a_gpu
@@ -116,3 +117,111 @@ def test_the_size_of_a_cluster_is_given_by_the_launch_or_the_kernel():
 def test_clusters_compile_for_a_gpu(monkeypatch):
     for code in (HISTOGRAM.replace("CLUSTER", "__cluster_dims__(4)"), TURN):
         assert compiles_for_a_gpu(code, monkeypatch)
+
+
+COPIES = """#include <cooperative_groups.h>
+#include <cooperative_groups/memcpy_async.h>
+#include <cuda/barrier>
+namespace cg = cooperative_groups;
+extern "C" __global__ void __cluster_dims__(2, 1, 1) k(float *X, float *Y, int which) {
+    __shared__ float tile[64];
+    __shared__ float plain[64];
+    __shared__ cuda::barrier<cuda::thread_scope_block> barrier;
+    cg::cluster_group cluster = cg::this_cluster();
+    cg::thread_block block = cg::this_thread_block();
+    const int t = threadIdx.x, n = blockDim.x, first = blockIdx.x * n;
+    const unsigned rank = cluster.block_rank(), mate = rank ^ 1;
+    if (t == 0) init(&barrier, n);
+    plain[t] = tile[t] = 100 + t;
+    cluster.sync();
+    float y = 0;
+    switch (which) {
+        case 0:  // a copy of a block's own is in flight while it reads its mate's memory
+            if (rank == 0) cg::memcpy_async(block, tile, X + first, sizeof(float) * n);
+            if (rank == 0) y = *cluster.map_shared_rank(tile + n - 1 - t, mate);
+            if (rank == 0) cg::wait(block);
+            else y = tile[n - 1 - t];
+            break;
+        case 1:  // the same with a barrier object, over a barrier of the cluster
+            if (rank == 0) cuda::memcpy_async(block, tile, X + first, sizeof(float) * n, barrier);
+            cluster.sync();
+            if (rank == 0) y = *cluster.map_shared_rank(tile + n - 1 - t, mate);
+            barrier.arrive_and_wait();
+            if (rank == 1) y = tile[n - 1 - t];
+            break;
+        case 2:  // both copy, wait, and read the mate's
+            cuda::memcpy_async(block, tile, X + first, sizeof(float) * n, barrier);
+            barrier.arrive_and_wait();
+            cluster.sync();
+            y = *cluster.map_shared_rank(tile + n - 1 - t, mate);
+            break;
+        case 3:  // another variable of the mate
+            cg::memcpy_async(block, tile, X + first, sizeof(float) * n);
+            cluster.sync();
+            y = *cluster.map_shared_rank(plain + n - 1 - t, mate);
+            cg::wait(block);
+            break;
+        case 10:  // a barrier of the cluster is no wait
+            cg::memcpy_async(block, tile, X + first, sizeof(float) * n);
+            cluster.sync();
+            y = *cluster.map_shared_rank(tile + n - 1 - t, mate);
+            cg::wait(block);
+            break;
+        case 11: {
+            cuda::memcpy_async(block, tile, X + first, sizeof(float) * n, barrier);
+            auto token = barrier.arrive();
+            cluster.sync();
+            y = *cluster.map_shared_rank(tile + n - 1 - t, mate);
+            barrier.wait(std::move(token));
+            break;
+        }
+        case 12:  // the mate writes what is copied
+            cg::memcpy_async(block, tile, X + first, sizeof(float) * n);
+            cluster.sync();
+            X[(first + n + t) % (2 * n) + (first / (2 * n)) * 2 * n] = 0;
+            cg::wait(block);
+            break;
+    }
+    cluster.sync();
+    Y[first + t] = y;
+}
+"""
+
+
+def copies(threads, which, run=emulate, **options):
+    X, Y = np.arange(4 * threads, dtype=np.float32), np.zeros(4 * threads, np.float32)
+    return X, run(COPIES, 4, threads, X, Y, which, **options)
+
+
+@pytest.mark.parametrize("threads", [32, 64])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("which", [0, 1, 2, 3])
+def test_copies_of_a_block_are_its_own(which, seed, threads):
+    X, outputs = copies(threads, which, seed=seed)
+    own = np.tile(100 + np.arange(threads)[::-1], 4)
+    mates = X.reshape(2, 2, threads)[:, ::-1, ::-1].ravel()
+    np.testing.assert_array_equal(outputs["Y"], mates if which == 2 else own)
+
+
+@pytest.mark.parametrize("threads", [32, 64])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("which", "message"),
+    [
+        (10, r"reads tile\[\d+\].* in the shared memory of block \d, to which thread"),
+        (11, r"reads tile\[\d+\].* in the shared memory of block \d, to which thread"),
+        (12, r"writes X\[\d+\].*, from which thread \d+ of block \d still copies"),
+    ],
+)
+def test_a_barrier_of_the_cluster_completes_no_copy(which, message, seed, threads):
+    with pytest.raises(KernelError, match=message) as error:
+        copies(threads, which, seed=seed)
+    assert error.value.mistake in ("copy-arriving", "copy-leaving")
+
+
+def test_a_cluster_is_traced():
+    accesses = copies(64, 2, trace_kernel)[1]
+    assert len(accesses[(accesses.array == "Y") & (accesses.kind == "store")]) == 256
+    assert set(accesses.block) == {0, 1, 2, 3}
+    reads = accesses[(accesses.array == "tile") & (accesses.kind == "load")]
+    assert reads.empty  # those of another block's memory are in no array of the reader

@@ -149,12 +149,14 @@ def cuda_copies(which, threads, seed=0):
 
 @WARPS
 @pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("which", range(6))
+@pytest.mark.parametrize("which", range(9))
 def test_copies_with_a_barrier_or_a_pipeline_are_right(which, seed, threads):
     reverse = np.arange(threads)[::-1]
     expected = 2 * reverse + threads
     if which == 4:
         expected = np.where(reverse < threads // 2, reverse + threads, 0)
+    if which in (6, 7):
+        expected = reverse + threads
     if which == 5:
         expected[1::2] = 0
     np.testing.assert_array_equal(cuda_copies(which, threads, seed), expected)
@@ -169,11 +171,23 @@ def test_copies_with_a_barrier_or_a_pipeline_are_right(which, seed, threads):
         *((12, r"writes X\[\d+\].*, from which"), (13, "leaves the kernel without a wait for")),
         *((14, r"to which|nothing has written|a race"), (15, r"to which|a race")),
         *((16, r"reads tile\[\d+\].*, to which"), (17, r"to which|a race")),
-        *((19, r"reads tile\[\d+\].*, to which"),),
+        *((19, r"reads tile\[\d+\].*, to which"), (20, r"reads tile\[\d+\].*, to which")),
+        *((21, r"reads tile\[\d+\].*, to which"), (22, r"writes X\[\d+\].*, from which")),
+        *((23, r"reads tile\[\d+\].*, to which"), (24, "leaves the kernel without a wait for")),
+        *((25, r"reads tile\[\d+\].*, to which"), (26, r"writes tile\[\d+\].*, to which")),
+        *((27, r"reads tile\[\d+\].*, to which"),),
     ],
 )
 def test_a_copy_without_the_wait_of_its_barrier_is_named(which, message, seed, threads):
     refused(CUDA_COPIES, which, message, lambda: cuda_copies(which, threads, seed))
+
+
+@WARPS
+@pytest.mark.parametrize(("kernel", "which"), [(cuda_copies, 11), (cuda_copies, 14), (copies, 27)])
+def test_who_reads_what_other_threads_will_copy_is_told_to_wait(kernel, which, threads):
+    with pytest.raises(KernelError, match=r"nothing has written.*wait for the copy first") as error:
+        kernel(which, threads)
+    assert "and not __syncthreads" in str(error.value)
 
 
 @WARPS

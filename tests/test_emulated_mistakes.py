@@ -331,6 +331,15 @@ WAITS = {
     "while (atomicAdd(turn, 0) != k) ;": False,
     "while (*flag != k) ; __threadfence()": True,
     "while (*flag != k) ;": False,
+    # A fence before the load orders nothing behind it.
+    "__threadfence(); while (*flag != k) ;": False,
+    "__threadfence(); while (atomicAdd(turn, 0) != k) ;": False,
+    "__threadfence(); while (atomicCAS(turn, k, k) != k) ;": False,
+    "__threadfence(); while (atomicOr(turn, 0) != k) ;": False,
+    "__threadfence(); while (s.load(cuda::memory_order_relaxed) != k) ;": False,
+    "__threadfence(); while (s.fetch_add(0, cuda::memory_order_relaxed) != k) ;": False,
+    "__threadfence(); while (s.fetch_add(0, cuda::memory_order_release) != k) ;": False,
+    "while (s.fetch_add(0, cuda::memory_order_acq_rel) != k) ;": True,
     LOAD.replace("ORDER", "acquire"): True,
     LOAD.replace("ORDER", "relaxed"): False,
 }
@@ -338,6 +347,10 @@ PASSES = {
     "__threadfence(); atomicExch(turn, k + 1)": True,
     "s.store(k + 1, cuda::memory_order_release)": True,
     "s.store(k + 1, cuda::memory_order_relaxed)": False,
+    "__threadfence(); *flag = k + 1": True,
+    "atomicExch(turn, k + 1); __threadfence()": False,
+    "*flag = k + 1; __threadfence()": False,
+    "s.store(k + 1, cuda::memory_order_relaxed); __threadfence()": False,
 }
 
 
@@ -368,3 +381,107 @@ __global__ void count(int *n) {
     with pytest.raises(KernelError, match=r"a race: .*__threadfence\(\) before") as caught:
         emulate(code, 4, 1, np.zeros(1, np.int32))
     assert "__sync" not in str(caught.value)
+
+
+LOCK = """__device__ int lock;
+__global__ void count(int *n, int *sides) {
+    for (int i = 0; i < 2; ++i) {
+        BEFORE;
+        while (TAKE != 0) ;
+        BEHIND;
+        *n = *n + 1;
+        WRITTEN;
+        atomicExch(&lock, 0);
+        RELEASED;
+    }
+}"""
+FENCE = "__threadfence()"
+
+
+@pytest.mark.parametrize("take", ["atomicCAS(&lock, 0, 1)", "atomicExch(&lock, 1)"])
+@pytest.mark.parametrize("fences", [("BEHIND", "WRITTEN"), ("BEFORE", "WRITTEN"), ("BEHIND", "RELEASED")])
+def test_the_fences_of_a_lock_are_within_it(take, fences):
+    code = LOCK.replace("TAKE", take)
+    for place in ("BEFORE", "BEHIND", "WRITTEN", "RELEASED"):
+        code = code.replace(place, FENCE if place in fences else "")
+    n = np.zeros(1, np.int32)
+    if fences == ("BEHIND", "WRITTEN"):
+        assert emulate(code, 4, 1, n, n.copy())["n"] == [8]
+        return
+    with pytest.raises(KernelError, match=r"a race: thread 0 of block 1 reads n\[0\]"):
+        emulate(code, 4, 1, n, n.copy())
+
+
+#: A flag in shared memory: a fence before the reader's load, behind the writer's store, at both.
+FLAG = """__global__ void k(const int *X, int *Y) {
+    __shared__ volatile int flag;
+    __shared__ int number;
+    const int t = threadIdx.x;
+    if (t == 0) flag = 0;
+    __syncthreads();
+    if (t == 0) {
+        if (which & 1) __threadfence_block();
+        number = X[0];
+        if (!(which & 1)) __threadfence_block();
+        flag = 1;
+        __threadfence_block();
+    }
+    if (t == blockDim.x - 1) {
+        if (which & 2) __threadfence_block();
+        while (flag == 0) {}
+        if (!(which & 2)) __threadfence_block();
+        Y[0] = number;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [2, 32, 64, 256])
+@pytest.mark.parametrize("which", range(4))
+def test_a_fence_on_the_wrong_side_of_a_flag_in_shared_memory_is_found(which, threads):
+    code = FLAG.replace("which", str(which))
+    for seed in (0, 1):
+        Y = np.zeros(1, np.int32)
+        if not which:
+            assert emulate(code, 1, threads, np.array([5], np.int32), Y, seed=seed)["Y"] == [5]
+            continue
+        with pytest.raises(KernelError, match="a race: thread .* number"):
+            emulate(code, 1, threads, np.array([5], np.int32), Y, seed=seed)
+
+
+TICKET = """#include <cuda/atomic>
+__device__ int tickets;
+__global__ void k(const int *X, int *sums, int *Y) {
+    __shared__ bool is_last;
+    cuda::atomic_ref<int, cuda::thread_scope_device> counter(tickets);
+    if (threadIdx.x == 0) {
+        sums[blockIdx.x] = X[blockIdx.x];
+        __threadfence();
+        is_last = TICKET;
+    }
+    __syncthreads();
+    if (!is_last || threadIdx.x) return;
+    int sum = 0;
+    for (int b = 0; b < gridDim.x; ++b) sum += sums[b];
+    *Y = sum;
+}"""
+#: Counters that need no fence behind them, and one whose order says that it acquires nothing.
+TICKETS = {
+    "atomicAdd(&tickets, 1) == gridDim.x - 1": True,
+    "atomicInc((unsigned *)&tickets, gridDim.x - 1) == gridDim.x - 1": True,
+    "atomicSub(&tickets, 1) == 1 - int(gridDim.x)": True,
+    "counter.fetch_add(1, cuda::memory_order_relaxed) == gridDim.x - 1": True,
+    "counter.fetch_add(1, cuda::memory_order_acq_rel) == gridDim.x - 1": True,
+    "counter.fetch_add(1, cuda::memory_order_release) == gridDim.x - 1": False,
+}
+
+
+@pytest.mark.parametrize("ticket", TICKETS)
+def test_the_last_block_of_a_counter_reads_what_all_have_written(ticket):
+    X, sums, Y = np.arange(5, dtype=np.int32), np.zeros(5, np.int32), np.zeros(1, np.int32)
+    arguments = TICKET.replace("TICKET", ticket), 5, 64, X, sums, Y
+    if TICKETS[ticket]:
+        assert emulate(*arguments)["Y"] == [10]
+        return
+    with pytest.raises(KernelError, match="a race"):
+        emulate(*arguments)

@@ -85,6 +85,26 @@ def test_pairs_do_not_change_the_second_number_of_a_pair(state):
         assert numbers[2] not in (0, *numbers[:2])
 
 
+@pytest.mark.parametrize(
+    ("state", "size"),
+    [("curandState", 48), ("curandStateXORWOW_t", 48), ("curandStatePhilox4_32_10_t", 64)],
+)
+def test_states_have_the_sizes_of_curand(state, size):
+    code = """#include <curand_kernel.h>
+    template <typename State>
+    __global__ void k(State *states, float *Y) {
+        State *state = states + threadIdx.x;
+        if (sizeof(State) != SIZE) __trap();
+        curand_init(1, threadIdx.x, 0, state);
+        Y[threadIdx.x] = curand_normal(state) + curand_normal_double(state);
+    }""".replace("SIZE", str(size))
+    states, Y = np.zeros((32, size), np.uint8), np.zeros(32, np.float32)
+    emulate(code, 1, 32, states, Y, kernel=f"k<{state}>", unwritten=("states", "Y"))
+    assert len({*Y}) == 32
+    with pytest.raises(KernelError, match="past its end"):
+        emulate(code, 1, 32, states.reshape(-1)[:-16], Y, kernel=f"k<{state}>")
+
+
 MISTAKES = """#include <curand_kernel.h>
 typedef unsigned Word;
 __global__ void k(Word *states, float *Y, int init) {

@@ -43,7 +43,7 @@ _PROBLEMS = {
         "misaligned: {access}",
         "an address that is a multiple of the access's {bytes} bytes",
     ),
-    "unwritten": ("{access}, which nothing has written before", "write it first{write_first}"),
+    "unwritten": ("{access}, which nothing has written before", "{write_first}"),
     "undefined value": ("{access}, and the value depends on {source}", "{define}"),
     "undefined address": ("{who} {verb} {name} at an address that depends on {source}", "{define}"),
     "undefined branch": (
@@ -99,6 +99,13 @@ _PROBLEMS = {
     "barriers differ": (
         "threads of a block wait at different barriers: {who} here, {other} at {other_line}",
         "let all threads of the block pass the same barrier, of the block or of the grid",
+    ),
+    "deadlock": (
+        "a deadlock: {who} waits for ever at a cuda::barrier or a stage of a cuda::pipeline, of "
+        "which {missing} arrivals are missing{elsewhere}; {waiting} threads wait there, {left} have "
+        "left the kernel",
+        "let as many threads arrive as the barrier was initialised with; in a pipeline, "
+        "producer_commit and consumer_release arrive",
     ),
     "grid too large": (
         "{who} waits for the whole grid, which has more than the 16,384 threads that the emulator "
@@ -285,11 +292,13 @@ def kernel_error(
             key = "no dynamic shared memory"
     if key == "unfilled" and array and array.filled_bytes:
         key = "part filled"
-    write_first = ""
-    if array and array.shared:
-        write_first = ", and put __syncthreads() in between if another thread does"
+    write_first = "write it first"
+    if answer["copied"]:
+        write_first = _AWAIT
+    elif array and array.shared:
+        write_first += ", and put __syncthreads() in between if another thread does"
     elif space is Space.ARGUMENT:
-        write_first = ", or clear it"
+        write_first += ", or clear it"
         if answer["n_blocks"] > 1:
             write_first += (
                 "; if another block writes it, in an earlier launch or before a grid.sync()"
@@ -317,7 +326,7 @@ def kernel_error(
         define = "let that thread write it to shared memory, and read it after a __syncthreads()"
     status = int(text) if key == "died" else 0
     fields = {
-        **{name: answer[name] for name in ("bytes", "waiting", "left")},
+        **{name: answer[name] for name in ("bytes", "waiting", "left", "missing")},
         "who": who,
         "other": other,
         "other_line": other_line,
@@ -339,7 +348,7 @@ def kernel_error(
         "too": f"{other} {' '.join([other_verb, 'it', *adverb])} at {other_line}",
         "bounds_advice": _bounds_advice(access, space),
         "race_advice": _race_advice(answer, line == other_line, array),
-        "elsewhere": f", and {other} does not come" if answer["bytes"] else "",
+        "elsewhere": _elsewhere(answer, other, other_line),
         "status": f"by signal {-status}" if status < 0 else f"with exit status {status}",
         "still": f"{who} was still running",
     }
@@ -396,6 +405,15 @@ def _bounds_advice(access: str, space: Space | None) -> str:
     if space is Space.DYNAMIC:
         advice += ", or launch with more bytes by shared_bytes= of emulate"
     return advice
+
+
+def _elsewhere(answer: Any, other: str, other_line: Line | None) -> str:
+    """Return where a thread is for which another one waits."""
+    if not answer["bytes"]:
+        return ""
+    if answer["problem"] == b"deadlock":
+        return f", and {other} waits at {other_line}"
+    return f", and {other} does not come"
 
 
 def _race_advice(answer: Any, one_line: bool, array: Known | None) -> str:

@@ -167,5 +167,10 @@ __global__ void k(float *X, float *Y, int which) {
             __pipeline_commit();
             __pipeline_wait_prior(0);
             break;
+        case 27:  // neither a wait nor a barrier
+            __pipeline_memcpy_async(&tile[0][t], &X[t], 4);
+            __pipeline_commit();
+            Y[t] = tile[0][other];
+            break;
     }
 }

@@ -85,6 +85,39 @@ __global__ void k(float *X, float *Y, int which) {
             Y[t] = tile[0][other];
             break;
         }
+        case 6:  // one thread waits, and the barrier of the block tells the others
+            cuda::memcpy_async(block, tile[0], X + n, sizeof(float) * n, barrier);
+            if (t) barrier.arrive();
+            else barrier.arrive_and_wait();
+            block.sync();
+            Y[t] = tile[0][other];
+            break;
+        case 7: {  // what has been copied is changed, and the others read it behind a barrier
+            auto pipeline = cuda::make_pipeline(block, &state);
+            pipeline.producer_acquire();
+            cuda::memcpy_async(block, tile[0], X + n, sizeof(float) * n, pipeline);
+            pipeline.producer_commit();
+            pipeline.consumer_wait();
+            tile[0][t] += 1.0f;
+            block.sync();
+            Y[t] = tile[0][other] - 1.0f;
+            pipeline.consumer_release();
+            break;
+        }
+        case 8: {  // each of two barriers has a copy in flight, and the first is waited for
+            __shared__ Barrier second;
+            if (t == 0) init(&second, n);
+            block.sync();
+            cuda::memcpy_async(block, tile[0], X, sizeof(float) * n, barrier);
+            cuda::memcpy_async(block, tile[1], X + n, sizeof(float) * n, second);
+            Barrier::arrival_token token = second.arrive();
+            barrier.arrive_and_wait();
+            Y[t] = tile[0][other];
+            second.wait(std::move(token));
+            block.sync();
+            Y[t] += tile[1][other];
+            break;
+        }
         case 10:
             cuda::memcpy_async(block, tile[0], X, sizeof(float) * n, barrier);
             block.sync();
@@ -145,12 +178,81 @@ __global__ void k(float *X, float *Y, int which) {
         case 18:  // no barrier of the block behind init
             barrier.arrive_and_wait();
             break;
-        case 19:  // a pipeline commits, and the copy is of the barrier
+        case 19: {  // a pipeline commits, and the copy is of the barrier
             cuda::memcpy_async(&tile[0][t], &X[t], 4, barrier);
             auto pipeline = cuda::make_pipeline();
             pipeline.producer_commit();
             pipeline.consumer_wait();
             Y[t] = tile[0][t];
             break;
+        }
+        case 20: {  // a barrier of the block is no wait
+            auto pipeline = cuda::make_pipeline(block, &state);
+            pipeline.producer_acquire();
+            cuda::memcpy_async(block, tile[0], X, 4 * n, pipeline);
+            pipeline.producer_commit();
+            block.sync();
+            Y[t] = tile[0][other];
+            pipeline.consumer_wait();
+            break;
+        }
+        case 21: {
+            cuda::memcpy_async(block, tile[0], X, 4 * n, barrier);
+            Barrier::arrival_token token = barrier.arrive();
+            __syncthreads();
+            Y[t] = tile[0][other];
+            barrier.wait(std::move(token));
+            break;
+        }
+        case 22: {  // the source may still be read
+            cuda::memcpy_async(block, tile[0], X, 4 * n, barrier);
+            Barrier::arrival_token token = barrier.arrive();
+            block.sync();
+            X[other] = 0.0f;
+            barrier.wait(std::move(token));
+            break;
+        }
+        case 23: {  // half of the threads wait
+            cuda::memcpy_async(block, tile[0], X, 4 * n, barrier);
+            Barrier::arrival_token token = barrier.arrive();
+            block.sync();
+            if (t < n / 2) barrier.wait(std::move(token));
+            Y[t] = tile[0][other];
+            break;
+        }
+        case 24:  // nobody waits
+            cuda::memcpy_async(&tile[0][t], &X[t], 4, barrier);
+            barrier.arrive();
+            break;
+        case 25: {  // the second stage is not waited for
+            auto pipeline = cuda::make_pipeline(block, &state);
+            for (int i = 0; i < 2; ++i) {
+                pipeline.producer_acquire();
+                cuda::memcpy_async(block, tile[i], X + i * n, 4 * n, pipeline);
+                pipeline.producer_commit();
+            }
+            pipeline.consumer_wait();
+            block.sync();
+            Y[t] = tile[0][other] + tile[1][other];
+            pipeline.consumer_wait();
+            break;
+        }
+        case 26: {  // a copy into what another copy has not reached for sure
+            cuda::memcpy_async(&tile[0][t], &X[t], 4, barrier);
+            Barrier::arrival_token token = barrier.arrive();
+            __syncthreads();
+            cuda::memcpy_async(&tile[0][t], &X[n + t], 4, barrier);
+            barrier.wait(std::move(token));
+            break;
+        }
+        case 27: {  // a barrier of warps
+            cuda::memcpy_async(&tile[0][t], &X[t], 4, barrier);
+            Barrier::arrival_token token = barrier.arrive();
+            __syncthreads();
+            __syncwarp();
+            Y[t] = tile[0][t];
+            barrier.wait(std::move(token));
+            break;
+        }
     }
 }

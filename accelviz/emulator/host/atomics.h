@@ -23,6 +23,13 @@ EMULATOR_PURE float4 sum_of(const float4 &a, const float4 &b) {
     return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
 }
 
+// The kind of an atomic that adds `value`: it counts, unless it only reads.
+template <typename T>
+EMULATOR_PURE Kind counting(const T &value) {
+    if constexpr (std::is_arithmetic_v<T>) return value != T(0) ? COUNT : ATOMIC;
+    else return COUNT;
+}
+
 }  // namespace emulator
 
 // Not instrumented, so that threads of a traced block do not switch within the update.
@@ -41,37 +48,37 @@ EMULATOR_PURE float4 sum_of(const float4 &a, const float4 &b) {
     EMULATOR_ATOMIC_AT(NAME, KIND, DEVICE, ALLOWED, TYPES, PARAMETERS, EXPRESSION)        \
     EMULATOR_ATOMIC_AT(NAME##_block, KIND, BLOCK, ALLOWED, TYPES, PARAMETERS, EXPRESSION) \
     EMULATOR_ATOMIC_AT(NAME##_system, KIND, DEVICE, ALLOWED, TYPES, PARAMETERS, EXPRESSION)
-#define EMULATOR_ATOMIC(NAME, ALLOWED, TYPES, EXPRESSION)                                        \
-    EMULATOR_ATOMICS(NAME, ATOMIC, ALLOWED, TYPES, (T * address, emulator::identity_t<T> value), \
+#define EMULATOR_ATOMIC(NAME, KIND, ALLOWED, TYPES, EXPRESSION)                                \
+    EMULATOR_ATOMICS(NAME, KIND, ALLOWED, TYPES, (T * address, emulator::identity_t<T> value), \
                      EXPRESSION)
 #define EMULATOR_OF(...) (emulator::is_one_of<T, __VA_ARGS__>)
 
-EMULATOR_ATOMIC(atomicAdd, emulator::is_addable<T>,
+EMULATOR_ATOMIC(atomicAdd, counting(value), emulator::is_addable<T>,
                 "an int, unsigned, unsigned long long, float, double, half or half2 (bfloat16 "
                 "likewise); for a long long, cast the address to unsigned long long *",
                 emulator::sum_of(old, value))
-EMULATOR_ATOMIC(atomicSub, EMULATOR_OF(int, unsigned),
+EMULATOR_ATOMIC(atomicSub, counting(value), EMULATOR_OF(int, unsigned),
                 "an int or unsigned; for another type, let atomicAdd add the negative", old - value)
-EMULATOR_ATOMIC(atomicExch, EMULATOR_OF(int, unsigned, emulator::ull, float),
+EMULATOR_ATOMIC(atomicExch, ATOMIC, EMULATOR_OF(int, unsigned, emulator::ull, float),
                 "an int, unsigned, unsigned long long or float; for a double, exchange its bits "
                 "(__double_as_longlong)",
                 value)
-EMULATOR_ATOMIC(atomicMin, EMULATOR_OF(int, unsigned, long long, emulator::ull),
+EMULATOR_ATOMIC(atomicMin, ATOMIC, EMULATOR_OF(int, unsigned, long long, emulator::ull),
                 "an int, unsigned, long long or unsigned long long; for a float, loop over "
                 "atomicCAS on its bits (__float_as_int)",
                 value < old ? value : old)
-EMULATOR_ATOMIC(atomicMax, EMULATOR_OF(int, unsigned, long long, emulator::ull),
+EMULATOR_ATOMIC(atomicMax, ATOMIC, EMULATOR_OF(int, unsigned, long long, emulator::ull),
                 "an int, unsigned, long long or unsigned long long; for a float, loop over "
                 "atomicCAS on its bits (__float_as_int)",
                 value > old ? value : old)
-EMULATOR_ATOMIC(atomicInc, EMULATOR_OF(unsigned), "an unsigned", old >= value ? 0 : old + 1)
-EMULATOR_ATOMIC(atomicDec, EMULATOR_OF(unsigned), "an unsigned",
+EMULATOR_ATOMIC(atomicInc, COUNT, EMULATOR_OF(unsigned), "an unsigned", old >= value ? 0 : old + 1)
+EMULATOR_ATOMIC(atomicDec, COUNT, EMULATOR_OF(unsigned), "an unsigned",
                 old == 0 || old > value ? value : old - 1)
-EMULATOR_ATOMIC(atomicAnd, EMULATOR_OF(int, unsigned, emulator::ull),
+EMULATOR_ATOMIC(atomicAnd, ATOMIC, EMULATOR_OF(int, unsigned, emulator::ull),
                 "an int, unsigned or unsigned long long", old &value)
-EMULATOR_ATOMIC(atomicOr, EMULATOR_OF(int, unsigned, emulator::ull),
+EMULATOR_ATOMIC(atomicOr, ATOMIC, EMULATOR_OF(int, unsigned, emulator::ull),
                 "an int, unsigned or unsigned long long", old | value)
-EMULATOR_ATOMIC(atomicXor, EMULATOR_OF(int, unsigned, emulator::ull),
+EMULATOR_ATOMIC(atomicXor, ATOMIC, EMULATOR_OF(int, unsigned, emulator::ull),
                 "an int, unsigned or unsigned long long", old ^ value)
 
 EMULATOR_ATOMICS(atomicCAS, COMPARE, EMULATOR_OF(int, unsigned, emulator::ull, unsigned short),

@@ -250,9 +250,28 @@ inline const Thread *missing_from_tile(const Thread &waiting) {
     return nullptr;
 }
 
+// Reports threads that wait for the phase of a barrier at which nobody will arrive. Called when no
+// thread can run. Returns whether there are any.
+inline bool report_deadlock() {
+    const auto stuck = std::ranges::find(threads, State::AT_PHASE, &Thread::state);
+    if (stuck == threads.end()) return false;
+    std::uint32_t waiting = 0, left = 0;
+    const Thread *other = nullptr;
+    for (const Thread &thread : threads) {
+        const bool with = thread.state == State::AT_PHASE && thread.code == stuck->code;
+        waiting += with;
+        left += thread.state == State::DONE;
+        if (!with && thread.state != State::DONE && !other) other = &thread;
+    }
+    report_missing("deadlock", *stuck, other, waiting, left);
+    answer->missing = *stuck->missing;
+    return true;
+}
+
 // Releases the threads at a barrier of the block. Returns NO if the block has ended or a thread is
 // missing, OUTER if its threads wait at a barrier of the cluster or of the grid.
 inline Passed pass_barrier() {
+    if (report_deadlock()) return Passed::NO;
     std::uint32_t waiting = 0, left = 0;
     Thread *stuck = nullptr, *first = nullptr, *departed = nullptr;
     const Order *all = nullptr;
@@ -288,6 +307,7 @@ inline Passed pass_barrier() {
                        waiting, left);
         return Passed::NO;
     }
+    forget_known_landings(all);
     if (first->state == State::AT_CLUSTER_BARRIER) return Passed::OUTER;
     if (first->state == State::AT_GRID_BARRIER) {
         if (threads[0].state != State::DONE) return Passed::OUTER;
@@ -339,6 +359,27 @@ void sync_tile(unsigned first, unsigned size, void *code) {
         }
     }
     synchronise(key, ATOMIC);
+    acquire();
+}
+
+void end_phase(const void *barrier, std::uint32_t phase) {
+    if (Log *log = log_of_barrier(barrier)) log->phases[phase] = log->releases.size();
+    for (Thread &thread : threads) {
+        if (thread.state != State::AT_PHASE || thread.barrier != barrier) continue;
+        thread.state = State::READY;
+        if (!launch->traced) ready.push_back(thread.index);
+    }
+}
+
+// Only threads of the block can arrive at a barrier in its shared memory, unless there are clusters:
+// a thread that waits for another barrier keeps looking.
+void wait_for_arrivals(const void *barrier, const std::uint16_t *missing, void *code) {
+    const int number = memory->find(address_of(barrier));
+    if (has_clusters() || number < 0 || !is_shared(memory->array(number))) return;
+    report_doubt(*current);
+    current->barrier = barrier;
+    current->missing = missing;
+    suspend(State::AT_PHASE, address_of(code));
 }
 
 void sync_cluster(void *code) {

@@ -186,6 +186,10 @@ inline void check_flag(int number, const Access &access, const Entry &store) {
 
 // Checks that the bytes (a mask) of a word are in no asynchronous copy that the access disturbs.
 void check_copies(int number, std::uint64_t at, unsigned bytes, const Access &access);
+// Whether asynchronous copies to an array are under way, as far as the current thread knows.
+bool is_copied(int number);
+// Called at a wait for a phase of a cuda::barrier, with its log at the end of the phase.
+void await_landings(const Log *log, std::size_t length);
 
 // Checks an access to bytes (a mask) of the word at offset `at` for races, and records it.
 inline void check_word(int number, std::uint64_t at, unsigned bytes, const Access &access) {
@@ -279,6 +283,7 @@ inline void check_word(int number, std::uint64_t at, unsigned bytes, const Acces
     // After the checks for races, since a race can be the cause of a read of unwritten memory.
     const bool reads = is_load(access.kind) || kind == ATOMIC;
     if (reads && !array.initialised && (cell.written & bytes) != bytes) {
+        answer->copied = watched && is_copied(number);
         fail_at("unwritten", number, access);
     }
     if (!is_load(access.kind)) cell.written |= bytes;
@@ -290,7 +295,9 @@ inline void synchronise(std::uint64_t address, Kind kind) {
     Thread &self = *current;
     const bool releases = self.order && !self.order->fenced.empty() && kind != VOLATILE_LOAD;
     if (!fences || (!releases && !logs.contains(address))) return;
-    const Order *after = after_atomic(self.order, logs[address], releases);
+    // A counter behind a fence: without another fence, the last block reads what all have written.
+    const bool acquires = releases && kind == COUNT;
+    const Order *after = after_atomic(self.order, logs[address], releases, acquires);
     if (kind != VOLATILE_STORE) self.order = after;
 }
 
@@ -348,7 +355,8 @@ inline int check_access(Access access) {
             report_doubt(self);
         }
         if (access.kind == READ_ONLY_LOAD) checked.kind = LOAD;
-        if (access.kind == ARRIVE || access.kind == POLL) checked.kind = ATOMIC;
+        if (access.kind == ARRIVE || access.kind == POLL || access.kind == COUNT)
+            checked.kind = ATOMIC;
         // In shared memory only a store after a fence sets a flag; others are warp-synchronous code.
         const bool releases = self.order && !self.order->fenced.empty();
         if (is_shared(array) && access.kind == VOLATILE_STORE && !releases) checked.kind = STORE;
@@ -365,7 +373,9 @@ inline int check_access(Access access) {
             check_word(number, word, bytes, checked);
         }
         if (checked.kind > STORE && !is_shared(array)) need_order();
-        const Kind order = access.kind == ARRIVE ? VOLATILE_STORE : checked.kind;
+        const Kind order = access.kind == ARRIVE ? VOLATILE_STORE
+                           : access.kind == COUNT ? COUNT
+                                                  : checked.kind;
         if (order > STORE && access.kind != POLL) synchronise(log_key(array, at), order);
     }
     answer->has_owner = 0;
@@ -391,16 +401,13 @@ inline Log *log_of_barrier(const void *barrier) {
     return number < 0 ? nullptr : &logs[log_key(memory->array(number), address_of(barrier))];
 }
 
-void end_phase(const void *barrier, std::uint32_t phase) {
-    if (Log *log = log_of_barrier(barrier)) log->phases[phase] = log->releases.size();
-}
-
 void await_phase(const void *barrier, std::uint32_t phase) {
     Log *log = phase ? log_of_barrier(barrier) : nullptr;
     if (!log) return;
     auto *after = current->order ? new Order(*current->order) : new Order;
     add_seen(after->seen, {log, log->phases[phase]});
     current->order = after;
+    await_landings(log, log->phases[phase]);
 }
 
 }  // namespace emulator

@@ -82,7 +82,8 @@ namespace emulator {
 
 // COMPARE is an atomicCAS, READ_ONLY_LOAD an __ldg. ATOMIC_LOAD and ATOMIC_STORE are those of
 // cuda::atomic, volatile accesses in all memories. ARRIVE and POLL are a thread's arrival at a
-// cuda::barrier, which acquires nothing, and its look for the end of a phase (`await_phase`).
+// cuda::barrier, which acquires nothing, and its look for the end of a phase (`await_phase`). COUNT is
+// an atomic that adds a number to a counter.
 enum Kind : std::int32_t {
     READ_ONLY_LOAD = -1,
     LOAD,
@@ -94,6 +95,7 @@ enum Kind : std::int32_t {
     ATOMIC_STORE,
     ARRIVE,
     POLL,
+    COUNT,
     COMPARE
 };
 enum Scope : std::int32_t { BLOCK, DEVICE };
@@ -131,6 +133,8 @@ void acquire();
 // arrivals of this phase and of earlier ones, not of later ones.
 void end_phase(const void *barrier, std::uint32_t phase);
 void await_phase(const void *barrier, std::uint32_t phase);
+// Called while the phase that the thread waits for has not ended, and lacks `missing` arrivals.
+void wait_for_arrivals(const void *barrier, const std::uint16_t *missing, void *code);
 unsigned count_threads(bool vote, void *code);  // a barrier that returns the number of true votes
 // Waits until no lane of the warp can continue; returns the lanes that wait at this code.
 unsigned active_lanes(void *code);

@@ -163,6 +163,7 @@ inline bool continue_block() {
         if (failed()) return false;
         if (release_active_lanes()) continue;
         const Passed passed = pass_barrier();
+        if (passed == Passed::NO && !failed()) end_copies();
         if (passed != Passed::YES) return passed == Passed::OUTER;
     }
 }
@@ -211,7 +212,12 @@ inline std::vector<Thread> new_threads() {
 
 // The state of a block that waits at a barrier of the grid or cluster while another one runs.
 struct WaitingBlock {
-    explicit WaitingBlock(std::uint32_t number) : number(number) {}
+    explicit WaitingBlock(std::uint32_t number) : number(number) {
+        waiting_threads.push_back(&threads);
+    }
+    ~WaitingBlock() { std::erase(waiting_threads, &threads); }
+    WaitingBlock(const WaitingBlock &) = delete;
+    WaitingBlock &operator=(const WaitingBlock &) = delete;
 
     std::uint32_t number;
     std::vector<Thread> threads = new_threads();

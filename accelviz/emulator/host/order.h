@@ -114,9 +114,8 @@ inline const Order *after_fence(const Order *before, const Release &release) {
 }
 
 // Returns a thread's order after an atomic or a load at the address of `log`. An atomic that
-// `releases` adds the thread's fences to the log. A thread that has called a fence before acquires
-// at once: without another fence, the last block of a counter reads what all have written.
-inline const Order *after_atomic(const Order *order, Log &log, bool releases) {
+// `releases` adds the thread's fences to the log. One that `acquires` needs no fence behind it.
+inline const Order *after_atomic(const Order *order, Log &log, bool releases, bool acquires) {
     if (releases) {
         for (const Release *release : order->fenced) {
             const auto end = log.releases.end();
@@ -131,7 +130,7 @@ inline const Order *after_atomic(const Order *order, Log &log, bool releases) {
     }
     if (log.releases.empty()) return order;
     const Seen now{&log, log.releases.size()};
-    const auto read = order && !order->fenced.empty() ? &Order::seen : &Order::unacquired;
+    const auto read = acquires ? &Order::seen : &Order::unacquired;
     if (order) {
         for (const Seen &seen : order->*read) {
             if (seen.log == now.log && seen.length == now.length) return order;
@@ -140,6 +139,20 @@ inline const Order *after_atomic(const Order *order, Log &log, bool releases) {
     auto *after = order ? new Order(*order) : new Order;
     add_seen(after->*read, now);
     return after;
+}
+
+// Whether the releases of a seen log, including those of linked logs, include those of `other`.
+inline bool includes(const Seen &seen, const Seen &other, std::vector<Seen> &visited) {
+    if (seen.log == other.log && seen.length >= other.length) return true;
+    for (const Seen &before : visited) {
+        if (before.log == seen.log && before.length >= seen.length) return false;
+    }
+    add_seen(visited, seen);
+    for (const Log::Link &link : seen.log->links) {
+        if (link.position > seen.length) break;
+        if (includes({link.log, link.length}, other, visited)) return true;
+    }
+    return false;
 }
 
 // Whether a release orders a lane's access in an entry before accesses of threads of `block`.

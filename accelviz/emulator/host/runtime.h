@@ -93,6 +93,8 @@ struct EmulatorAnswer {
     std::uint32_t has_owner;
     std::uint32_t n_callers;     // calls that have led to `code`
     std::uint64_t callers[8];  // offsets in the library, as `code`; the innermost first
+    std::uint32_t missing;  // number of arrivals at a cuda::barrier that are missing
+    std::int32_t copied;  // whether asynchronous copies to the unwritten array are under way
     EmulatorGap gaps[8];
     EmulatorNote notes[16];
 };

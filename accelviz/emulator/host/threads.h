@@ -29,6 +29,7 @@ enum class State {
     AT_GRID_BARRIER,
     AT_EXCHANGE,
     AT_TILE,
+    AT_PHASE,  // of a cuda::barrier
     AT_ACTIVEMASK,
     DONE
 };
@@ -57,7 +58,7 @@ struct Flag {
     std::uint32_t epoch = 0, clock = 0;  // the loading thread's
 };
 
-// An asynchronous copy that its thread has started and not waited for, see copies.h.
+// An asynchronous copy, see copies.h.
 struct Copy {
     std::uint64_t to, from;
     unsigned bytes, read;  // bytes of the destination, and of the source: the others become zeros
@@ -65,6 +66,7 @@ struct Copy {
     std::uint64_t code;
     const void *barrier;  // whose phase it belongs to, if any
     bool arrived;         // whether the thread has arrived there since
+    std::uint32_t block, thread;
 };
 
 // A store to bytes (a mask) of the word at offset `at` that another thread has stored, unordered: a
@@ -109,6 +111,8 @@ struct alignas(64) Thread {
     std::uint64_t value = 0;
     int source = 0;
     std::uint32_t tile = 0, tile_size = 0;  // first thread and size of the tile that it waits for
+    const void *barrier = nullptr;  // the cuda::barrier for whose phase it waits
+    const std::uint16_t *missing = nullptr;  // number of arrivals that the phase lacks
     bool vote = false, orders = false, polled = false;
     unsigned votes = 0;
     unsigned polls = 0;               // atomics and volatile accesses since the last yield
@@ -117,7 +121,7 @@ struct alignas(64) Thread {
     Flag flag;
     std::vector<Copy> copies;
     unsigned group = 0;  // number of its commits of asynchronous copies
-    char padding[64];    // neighbors use different lines of the processor's caches
+    char padding[48];    // neighbors use different lines of the processor's caches
 };
 static_assert(sizeof(Thread) % 128 == 64);
 
@@ -168,6 +172,7 @@ inline Kind base_kind(Kind kind) {
         case ATOMIC_STORE: return STORE;
         case ARRIVE:
         case POLL:
+        case COUNT:
         case COMPARE: return ATOMIC;
         default: return kind;
     }

@@ -5,16 +5,13 @@
 
 namespace emulator {
 
-// The second number of a pair of normal numbers, which the next `curand_normal` returns.
-struct NormalPair {
-    int has_float, has_double;
-    float next;
-    double next_double;
-};
-
+// The states have cuRAND's members, so that their sizes are equal. The last ones are the second
+// number of a pair of normal numbers, which the next `curand_normal` returns.
 struct Xorwow {
     std::uint32_t d, v[5];
-    NormalPair pair;
+    int has_normal, has_normal_double;
+    float next_normal;
+    double next_normal_double;
 
     EMULATOR_PURE void begin(std::uint64_t seed) {
         const std::uint32_t low = std::uint32_t(seed) ^ 0xaad26b49;
@@ -42,9 +39,11 @@ struct Xorwow {
     EMULATOR_PURE void skip_sequences(std::uint64_t n) { skip_xorwow(v, n, 67); }
 };
 
-struct Philox {
+struct alignas(16) Philox {
     std::uint32_t counter[4], output[4], key[2], used;
-    NormalPair pair;
+    int has_normal, has_normal_double;
+    float next_normal;
+    double next_normal_double;
 
     EMULATOR_PURE void begin(std::uint64_t seed) {
         for (std::uint32_t &word : counter) word = 0;
@@ -132,20 +131,23 @@ struct StateInUse : State {
         return {radius * std::sin(v), radius * std::cos(v)};
     }
     EMULATOR_PURE float normal() {
-        this->pair.has_float = !this->pair.has_float;
-        if (!this->pair.has_float) return this->pair.next;
+        this->has_normal = !this->has_normal;
+        if (!this->has_normal) return this->next_normal;
         const float2 normals = two_normals();
-        this->pair.next = normals.y;
+        this->next_normal = normals.y;
         return normals.x;
     }
     EMULATOR_PURE double normal_double() {
-        this->pair.has_double = !this->pair.has_double;
-        if (!this->pair.has_double) return this->pair.next_double;
+        this->has_normal_double = !this->has_normal_double;
+        if (!this->has_normal_double) return this->next_normal_double;
         const double2 normals = two_normals_double();
-        this->pair.next_double = normals.y;
+        this->next_normal_double = normals.y;
         return normals.x;
     }
 };
+
+static_assert(sizeof(Xorwow) == 48 && alignof(Xorwow) == 8);
+static_assert(sizeof(Philox) == 64 && alignof(Philox) == 16);
 
 }  // namespace emulator
 
@@ -156,9 +158,8 @@ typedef emulator::Philox curandStatePhilox4_32_10, curandStatePhilox4_32_10_t;
 template <typename State>
 EMULATOR_INSTRUCTION void curand_init(unsigned long long seed, unsigned long long sequence,
                                       unsigned long long offset, State *state) {
-    State fresh;
+    State fresh{};
     fresh.begin(seed);
-    fresh.pair = {};
     fresh.skip_sequences(sequence);
     fresh.skip(offset);
     emulator::copy_memory(state, &fresh, sizeof fresh, EMULATOR_HERE);
