@@ -35,8 +35,6 @@ inline std::span<Thread> warp_of(const Thread &thread) {
     return warp_at(thread.index / lanes * lanes);
 }
 
-std::uint64_t code_in_kernel(const Thread &thread);  // see callers.h
-
 inline void begin_block() {
     warps.assign((threads.size() + lanes - 1) / lanes, {});
     groups.clear();
@@ -51,15 +49,9 @@ inline void begin_phase(std::uint32_t new_epoch) {
         if (!tag || thread_clock != clock) tag = new_tag();
         clock = thread_clock;
         thread.tag = tag;
+        thread.n_visited = 0;
+        thread.forgot = false;
     }
-}
-
-// Whether a thread left the kernel behind a barrier, which is an error, and not before it, which is
-// allowed: its last code, except for the final basic block, is then behind the barrier.
-inline bool went_past(const Thread &thread, std::uint64_t barrier) {
-    const bool is_block = thread.last & basic_block;
-    const std::uint64_t last = (is_block ? thread.before_last : thread.last) & ~basic_block;
-    return is_in_kernel(barrier) && is_in_kernel(last) && last > barrier;
 }
 
 // Switches from the current thread to the next one; see machine.h.
@@ -146,16 +138,15 @@ inline bool complete_exchange(const Thread &self) {
     Warp &warp = waiting_of(self);
     const unsigned mask = self.mask, named = mask & ~0u >> (lanes - mates.size());
     if (named & ~(warp.waiting | warp.left)) return false;
-    std::uint64_t values[lanes], code = 0;
+    std::uint64_t values[lanes];
     unsigned votes = 0, present = 0;
     bool orders = false;
-    const Thread *departed = nullptr;
+    bool any_left = false;
     for (unsigned lane : Lanes{named}) {
         const Thread &thread = mates[lane];
         values[lane] = thread.value;
         if (thread.state == State::DONE) {
-            if (!code) code = code_in_kernel(self);
-            if (went_past(thread, code)) departed = &thread;
+            any_left |= !thread.judged;
             continue;
         }
         if (thread.mask != mask) return false;
@@ -163,9 +154,11 @@ inline bool complete_exchange(const Thread &self) {
         present |= 1u << lane;
         orders |= thread.orders;
     }
-    if (departed) {
-        report_missing("lanes missing", self, departed, 0, 0);
-        current->fiber->leave();
+    if (any_left) {
+        const auto is_present = [&](const Thread &thread) {
+            return present >> lane_of(thread) & 1;
+        };
+        suspect_departed(mates, self, is_present, "lanes missing", 1 + self.warp, 0, 0);
     }
     if (self.source & may_be_outside) check_groups(mates, present, mask);
     for (unsigned lane : Lanes{present}) {
@@ -271,9 +264,8 @@ inline bool report_deadlock() {
 // Releases the threads at a barrier of the block. Returns NO if the block has ended or a thread is
 // missing, OUTER if its threads wait at a barrier of the cluster or of the grid.
 inline Passed pass_barrier() {
-    if (report_deadlock()) return Passed::NO;
     std::uint32_t waiting = 0, left = 0;
-    Thread *stuck = nullptr, *first = nullptr, *departed = nullptr;
+    Thread *stuck = nullptr, *first = nullptr;
     const Order *all = nullptr;
     for (Thread &thread : threads) {
         if (thread.order != all) all = merged(all, thread.order);
@@ -285,12 +277,19 @@ inline Passed pass_barrier() {
         if (waits && !first) first = &thread;
         if (!waits && !done && !stuck) stuck = &thread;
     }
-    if (left == threads.size()) return Passed::NO;
-    const std::uint64_t barrier = first && left ? code_in_kernel(*first) : 0;
-    for (Thread &thread : threads) {
-        if (!barrier) break;
-        if (thread.state == State::DONE && went_past(thread, barrier)) departed = &thread;
+    if (report_suspect()) return Passed::NO;
+    const bool is_over = left == threads.size();
+    const State at = first ? first->state : State::DONE;
+    const char *const missed = at == State::AT_CLUSTER_BARRIER ? "cluster barrier missed"
+                               : at == State::AT_GRID_BARRIER  ? "grid barrier missed"
+                                                               : "barrier missed";
+    if (deferred) {
+        const bool other_cause = is_over || stuck || judge_deferred(at, missed, waiting, left);
+        if (other_cause) report_deferred();
+        else if (at == State::AT_GRID_BARRIER) report_missed(suspects.begin()->second);
+        if (failed()) return Passed::NO;
     }
+    if (is_over || report_deadlock()) return Passed::NO;
     if (stuck && stuck->state == State::AT_TILE) {
         report_missing("tile missed", *stuck, missing_from_tile(*stuck), waiting, left);
         return Passed::NO;
@@ -301,13 +300,15 @@ inline Passed pass_barrier() {
                        at_barrier ? first : missing_lane(*stuck), waiting, left);
         return Passed::NO;
     }
-    if (departed) {
-        const bool of_cluster = first->state == State::AT_CLUSTER_BARRIER;
-        report_missing(of_cluster ? "cluster barrier missed" : "barrier missed", *first, departed,
-                       waiting, left);
-        return Passed::NO;
+    if (left) {
+        const auto waits = [&](const Thread &thread) { return thread.state == at; };
+        suspect_departed(threads, *first, waits, missed, 0, waiting, left);
     }
     forget_known_landings(all);
+    for (const Thread &thread : threads) {
+        if (thread.state == at && thread.code != first->code)
+            add_note(*first, thread, false, false);
+    }
     if (first->state == State::AT_CLUSTER_BARRIER) return Passed::OUTER;
     if (first->state == State::AT_GRID_BARRIER) {
         if (threads[0].state != State::DONE) return Passed::OUTER;
@@ -319,7 +320,6 @@ inline Passed pass_barrier() {
     for (Thread &thread : threads) {
         thread.order = all;
         if (thread.state == State::DONE) continue;
-        if (thread.code != first->code) add_note(*first, thread, false, false);
         thread.state = State::READY;
     }
     return Passed::YES;

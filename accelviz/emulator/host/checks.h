@@ -1,7 +1,7 @@
 // Checks of each access: bounds, unwritten memory, races. A problem ends the launch.
 #pragma once
 
-#include "clusters.h"
+#include "divergence.h"
 
 namespace emulator {
 
@@ -13,8 +13,11 @@ inline void name_other(const Entry &other, unsigned lane) {
                 answer->other_thread);
 }
 
-[[noreturn]] inline void race(int array, const Access &access, const Entry &other, unsigned lane) {
+inline void race(int array, const Access &access, const Entry &other, unsigned lane) {
+    if (deferred) return;
     name_other(other, lane);
+    const std::uint32_t thread = other.warp * lanes + lane;
+    if (other.block == block && defer("race", array, access, base + other.code, thread)) return;
     fail_at("race", array, access);
 }
 
@@ -22,6 +25,7 @@ inline void name_other(const Entry &other, unsigned lane) {
 inline void report_doubt(Thread &self) {
     if (self.doubt.array < 0) return;
     const Doubt doubt = self.doubt;
+    self.doubt.array = -1;
     race(doubt.array, doubt.access, doubt.other, doubt.lane);
 }
 
@@ -193,6 +197,7 @@ void await_landings(const Log *log, std::size_t length);
 
 // Checks an access to bytes (a mask) of the word at offset `at` for races, and records it.
 inline void check_word(int number, std::uint64_t at, unsigned bytes, const Access &access) {
+    if (deferred) return;
     Cell &cell = cell_of(number, at);
     const EmulatorArray &array = memory->array(number);
     const std::uint32_t of = members.empty() ? block : members[owner].number;
@@ -284,7 +289,7 @@ inline void check_word(int number, std::uint64_t at, unsigned bytes, const Acces
     const bool reads = is_load(access.kind) || kind == ATOMIC;
     if (reads && !array.initialised && (cell.written & bytes) != bytes) {
         answer->copied = watched && is_copied(number);
-        fail_at("unwritten", number, access);
+        if (!defer("unwritten", number, access, 0, 0)) fail_at("unwritten", number, access);
     }
     if (!is_load(access.kind)) cell.written |= bytes;
     if (quiet) memory->mark_quiet(number, at);

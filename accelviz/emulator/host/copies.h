@@ -152,6 +152,7 @@ inline unsigned check_landed(int number, Cell &cell, unsigned bytes, const Acces
 }
 
 void check_copies(int number, std::uint64_t at, unsigned bytes, const Access &access) {
+    if (deferred) return;
     Cell &cell = cell_of(number, at);
     if (!(cell.arriving & bytes) && (is_load(access.kind) || !cell.leaving)) return;
     const bool arrives = check_landed(number, cell, bytes, access);
@@ -167,6 +168,7 @@ void check_copies(int number, std::uint64_t at, unsigned bytes, const Access &ac
                                    start >= begin + access.bytes;
                 if (apart || (in_shared && copy.block != of)) continue;
                 check_start(number, at, access, copy);
+                if (deferred) return;
                 report_copy(number, access, copy, arrives);
             }
         }

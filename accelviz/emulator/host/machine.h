@@ -177,6 +177,7 @@ inline void choose_block(std::uint32_t number) {
 inline bool run_block(std::uint32_t number) {
     choose_block(number);
     steps = 0;
+    suspects.clear();
     begin_block();
     for (Thread &thread : threads) {
         thread.state = State::UNSTARTED;
@@ -191,6 +192,7 @@ inline bool run_block(std::uint32_t number) {
         thread.doubt.array = -1;
         thread.flag.address = thread.compared = nullptr;
         thread.last = thread.before_last = thread.yields = 0;
+        thread.judged = false;
     }
     begin_phase(0);
     return continue_block();
@@ -225,6 +227,7 @@ struct WaitingBlock {
     decltype(emulator::groups) groups;
     std::uint32_t epoch = 0, steps = 0;
     unsigned barrier_votes = 0;
+    Suspects suspects;
     SharedMemory shared;
 
     // Exchanges the state with that of the block that runs.
@@ -235,6 +238,7 @@ struct WaitingBlock {
         std::swap(epoch, emulator::epoch);
         std::swap(steps, emulator::steps);
         std::swap(barrier_votes, emulator::barrier_votes);
+        std::swap(suspects, emulator::suspects);
         memory->swap_shared(shared);
     }
 };
@@ -456,6 +460,7 @@ void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *c
     settle_rewrites();
     self->before_last = self->last;
     self->last = code | basic_block;
+    visit(*self, code);
     if (!launch->traced) return renew_plain();
     self->records = false;
     suspend(State::AT_ACCESS, code);
@@ -468,6 +473,7 @@ inline void begin_basic_block(std::uint64_t code) {
     if (!self) return begin_checked_block(code);
     self->before_last = self->last;
     self->last = code | basic_block;
+    visit(*self, code);
 }
 
 unsigned lane() { return lane_of(*current); }

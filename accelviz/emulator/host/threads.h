@@ -96,6 +96,9 @@ struct alignas(64) Thread {
     State state = State::UNSTARTED;
     std::uint32_t index = 0;  // in the block
     dim3 position;            // threadIdx
+    std::uint32_t n_visited = 0;    // see divergence.h
+    bool judged = false;            // whether it has left, and what it ran is known to be right
+    bool forgot = false;            // whether `visited` lacks blocks from before an exchange
     std::uint32_t arrived = 0;      // step in which it arrived at a barrier
     std::unique_ptr<Fiber> fiber;   // null before it starts and after it has ended
     std::uint64_t code = 0;         // address of the code where it waits
@@ -121,7 +124,8 @@ struct alignas(64) Thread {
     Flag flag;
     std::vector<Copy> copies;
     unsigned group = 0;  // number of its commits of asynchronous copies
-    char padding[48];    // neighbors use different lines of the processor's caches
+    std::uint32_t visited[64];  // basic blocks since the last barrier, see divergence.h
+    char padding[0];    // neighbors use different lines of the processor's caches
 };
 static_assert(sizeof(Thread) % 128 == 64);
 
@@ -134,6 +138,7 @@ inline dim3 index_of(unsigned number, const dim3 &size) {
 // The state of the launch; a process runs one launch.
 static const EmulatorLaunch *launch;
 static EmulatorAnswer *answer;
+static const EmulatorAnswer *deferred_answer = nullptr;  // see divergence.h
 static Memory *memory;
 static std::uint64_t base;  // address of the kernel's library
 static std::vector<Thread> threads;
@@ -208,8 +213,14 @@ inline void set_problem(const char *problem, std::uint32_t thread, std::uint64_t
     name_thread(block, thread, answer->block, answer->thread);
 }
 
+// Called before a problem is reported: an earlier one that was deferred is reported instead.
+inline bool report_deferred() {
+    if (deferred_answer) *answer = *deferred_answer;
+    return deferred_answer;
+}
+
 [[noreturn]] inline void fail(const char *problem, std::uint64_t code, int array = -1) {
-    set_problem(problem, current->index, code, array);
+    if (!report_deferred()) set_problem(problem, current->index, code, array);
     current->fiber->leave();
     std::abort();  // a failed fiber is never entered again
 }
@@ -224,6 +235,7 @@ inline void set_problem(const char *problem, std::uint32_t thread, std::uint64_t
 
 // `set_problem` in a signal handler; `code` is 0 if unknown.
 inline void set_problem_in_signal(const char *problem, std::uint64_t code) {
+    if (report_deferred()) return;
     if (!current) return copy_text(answer->problem, problem);
     set_problem(problem, current->index, code ? code : current->last & ~basic_block, -1);
     answer->waiting = current->yields > 1000;
