@@ -46,6 +46,8 @@ KINDS = {
     ),
     "unwritten local variable": "nothing has written|uninitiali[sz]ed",
     "missing fence": "a race|fence",
+    "fence on the wrong side": "a race|fence",
+    "deadlock": "a deadlock",
     "scope too small": "a race|scope",
     "misaligned access": "misaligned",
     "write to const memory": "is an input",
