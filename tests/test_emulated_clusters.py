@@ -198,9 +198,9 @@ def copies(threads, which, run=emulate, **options):
 @pytest.mark.parametrize("which", [0, 1, 2, 3])
 def test_copies_of_a_block_are_its_own(which, seed, threads):
     X, outputs = copies(threads, which, seed=seed)
-    own = np.tile(100 + np.arange(threads)[::-1], 4)
+    local = np.tile(100 + np.arange(threads)[::-1], 4)
     mates = X.reshape(2, 2, threads)[:, ::-1, ::-1].ravel()
-    np.testing.assert_array_equal(outputs["Y"], mates if which == 2 else own)
+    np.testing.assert_array_equal(outputs["Y"], mates if which == 2 else local)
 
 
 @pytest.mark.parametrize("threads", [32, 64])

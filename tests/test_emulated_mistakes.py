@@ -399,11 +399,13 @@ FENCE = "__threadfence()"
 
 
 @pytest.mark.parametrize("take", ["atomicCAS(&lock, 0, 1)", "atomicExch(&lock, 1)"])
-@pytest.mark.parametrize("fences", [("BEHIND", "WRITTEN"), ("BEFORE", "WRITTEN"), ("BEHIND", "RELEASED")])
+@pytest.mark.parametrize(
+    "fences", [("BEHIND", "WRITTEN"), ("BEFORE", "WRITTEN"), ("BEHIND", "RELEASED")]
+)
 def test_the_fences_of_a_lock_are_within_it(take, fences):
     code = LOCK.replace("TAKE", take)
-    for place in ("BEFORE", "BEHIND", "WRITTEN", "RELEASED"):
-        code = code.replace(place, FENCE if place in fences else "")
+    for position in ("BEFORE", "BEHIND", "WRITTEN", "RELEASED"):
+        code = code.replace(position, FENCE if position in fences else "")
     n = np.zeros(1, np.int32)
     if fences == ("BEHIND", "WRITTEN"):
         assert emulate(code, 4, 1, n, n.copy())["n"] == [8]

@@ -102,8 +102,8 @@ _PROBLEMS = {
     ),
     "deadlock": (
         "a deadlock: {who} waits for ever at a cuda::barrier or a stage of a cuda::pipeline, of "
-        "which {missing} arrivals are missing{elsewhere}; {waiting} threads wait there, {left} have "
-        "left the kernel",
+        "which {missing} arrivals are missing{elsewhere}; {waiting} threads wait there, {left} "
+        "have left the kernel",
         "let as many threads arrive as the barrier was initialised with; in a pipeline, "
         "producer_commit and consumer_release arrive",
     ),

@@ -126,11 +126,11 @@ inline bool report_suspect() {
     for (const Thread &thread : threads) {
         if (thread.judged) continue;
         for (const std::uint32_t visited : visited_blocks(thread)) {
-            auto found = suspects.find(visited);
-            if (found == suspects.end())
-                found = suspects.find((1ull + thread.warp) << 32 | visited);
-            if (found == suspects.end()) continue;
-            report_missed(found->second);
+            auto suspect = suspects.find(visited);
+            if (suspect == suspects.end())
+                suspect = suspects.find((1ull + thread.warp) << 32 | visited);
+            if (suspect == suspects.end()) continue;
+            report_missed(suspect->second);
             return true;
         }
     }
@@ -145,14 +145,14 @@ inline bool defer(const char *problem, int array, const Access &access, std::uin
     if (is_worker || launch->traced || has_clusters() || mode != Mode::LAUNCH || threads.size() == 1)
         return false;
     deferred.emplace();
-    EmulatorAnswer *const shown = answer;
-    deferred->answer = *shown;
+    EmulatorAnswer *const of_launch = answer;
+    deferred->answer = *of_launch;
     answer = &deferred->answer;
     answer->kind = base_kind(access.kind);
     answer->bytes = access.bytes;
     answer->offset = address_of(access.address) - memory->array(array).address;
     set_problem(problem, current->index, access.code, array);
-    answer = shown;
+    answer = of_launch;
     deferred->threads[0] = current->index;
     deferred->threads[1] = other;
     deferred->codes[0] = access.code;
