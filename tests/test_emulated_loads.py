@@ -104,3 +104,28 @@ def test_repeated_loads_of_another_block_s_store_are_a_race(writer, reader):
     with pytest.raises(KernelError, match=r"a race: .* X\[3\]"):
         emulate(REPEATED, 3, 64, np.zeros(16 + 3 * 64, np.float32), writer, reader, kernel="blocks")
     emulate(REPEATED, 3, 64, np.zeros(16 + 3 * 64, np.float32), 5, reader, kernel="blocks")
+
+
+#: Ways to the elements of `h[4][8]`: whether they are an error.
+ROWS = {
+    "float *all = &h[0][0]; for (int i = 0; i < 32; ++i) all[i] = i;": False,
+    "float *tile = &h[1][2]; for (int i = 0; i < 3; ++i) tile[8 * i] = i;": False,
+    "*(float4 *)&h[3][4] = make_float4(0, 0, 0, 0);": False,
+    "for (float *at = h[0], *end = &h[0][8]; at != end; ++at) *at = 0;": False,
+    "h[0][8 + zero] = 0;": True,
+    "float *at = &h[0][9 + zero]; *at = 0;": True,
+    "float (*rows)[8] = h; rows[1][8 + zero] = 0;": True,
+    "float (&row)[8] = h[1]; row[8 + zero] = 0;": True,
+    "for (auto &row : h) for (int i = 0; i <= 8; ++i) row[i] = 0;": True,
+}
+
+
+@pytest.mark.parametrize("space", ["__shared__ float h[4][8];", "float h[4][8] = {};"])
+@pytest.mark.parametrize("body", ROWS)
+def test_an_index_beyond_its_row_is_found_and_a_walk_over_all_rows_is_right(body, space):
+    code = f"__global__ void k(float *Y, int zero) {{ {space} {body} h[3][7] = *Y = 1; }}"
+    if not ROWS[body]:
+        assert emulate(code, 1, 1, np.zeros(1, np.float32), 0)["Y"] == [1]
+        return
+    with pytest.raises(KernelError, match=r"uses index \d of float\[8\]"):
+        emulate(code, 1, 1, np.zeros(1, np.float32), 0)
