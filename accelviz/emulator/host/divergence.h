@@ -39,22 +39,32 @@ struct Deferred {
 static std::optional<Deferred> deferred;
 
 inline void visit(Thread &self, std::uint64_t code) {
-    self.visited[self.n_visited] = std::uint32_t(code);
-    self.n_visited += self.n_visited < std::size(self.visited) - 1;
+    if (self.n_visited < std::size(self.visited))
+        self.visited[self.n_visited++] = std::uint32_t(code);
 }
 
-// The basic blocks that a thread has run since the last barrier: the first ones and the last one.
+inline bool is_full(const Thread &thread) { return thread.n_visited == std::size(thread.visited); }
+
+// The first basic blocks that a thread has run since the last barrier.
 inline std::span<const std::uint32_t> visited_blocks(const Thread &thread) {
-    const bool is_full = thread.n_visited == std::size(thread.visited) - 1;
-    return std::span(thread.visited).first(thread.n_visited + is_full);
+    return std::span(thread.visited).first(thread.n_visited);
 }
 
-// The same without the last ones, which access nothing: all threads leave the kernel there.
-inline std::span<const std::uint32_t> blocks_with_accesses(const Thread &thread) {
-    const std::span<const std::uint32_t> blocks = visited_blocks(thread);
-    const std::size_t idle =
-        thread.last & basic_block ? 1 + !!(thread.before_last & basic_block) : 0;
-    return blocks.first(blocks.size() - std::min(idle, blocks.size()));
+// What a thread that has left ran last but for the end of the kernel, where all threads leave.
+inline std::uint32_t last_code(const Thread &thread) {
+    return std::uint32_t(thread.last & basic_block ? thread.before_last : thread.last);
+}
+
+// The code that a thread that has left has run since the last barrier, as far as it is known,
+// without its last basic blocks if these access nothing.
+inline std::vector<std::uint32_t> run_code(const Thread &thread) {
+    const auto blocks = visited_blocks(thread);
+    std::vector<std::uint32_t> codes(blocks.begin(), blocks.end());
+    if (is_full(thread)) codes.push_back(last_code(thread));
+    else if (thread.last & basic_block)
+        codes.resize(codes.size() - std::min<std::size_t>(
+                                        codes.size(), 1 + !!(thread.before_last & basic_block)));
+    return codes;
 }
 
 std::uint64_t code_in_kernel(const Thread &thread);  // see callers.h
@@ -81,7 +91,7 @@ void suspect_departed(std::span<Thread> all, const Thread &waiting, IsPresent is
         if (!is_present(thread)) continue;
         const auto blocks = visited_blocks(thread);
         before.insert(blocks.begin(), blocks.end());
-        is_complete &= blocks.size() < std::size(thread.visited) && !thread.forgot;
+        is_complete &= !is_full(thread) && !thread.forgot;
     }
     const std::uint64_t barrier = code_in_kernel(waiting);
     const auto add = [&](const Thread &departed, std::uint32_t visited, bool is_exact) {
@@ -96,11 +106,10 @@ void suspect_departed(std::span<Thread> all, const Thread &waiting, IsPresent is
     for (Thread &thread : all) {
         if (thread.state != State::DONE || thread.judged) continue;
         thread.judged = true;
-        const bool is_exact = is_complete && thread.n_visited < std::size(thread.visited) - 1;
+        const bool is_exact = is_complete && !is_full(thread);
         // In a loop, a thread that has passed this exchange before may leave behind it.
         if (key && !is_exact && thread.code == waiting.code) continue;
-        for (const std::uint32_t visited : blocks_with_accesses(thread))
-            add(thread, visited, is_exact);
+        for (const std::uint32_t visited : run_code(thread)) add(thread, visited, is_exact);
     }
     if (suspects.size() == known || !key) return;
     for (Thread &thread : all) {  // at a barrier of the block, a phase begins
@@ -125,7 +134,10 @@ inline bool report_suspect() {
     if (suspects.empty()) return false;
     for (const Thread &thread : threads) {
         if (thread.judged) continue;
-        for (const std::uint32_t visited : visited_blocks(thread)) {
+        const auto blocks = visited_blocks(thread);
+        std::vector<std::uint32_t> codes(blocks.begin(), blocks.end());
+        if (thread.state == State::DONE) codes.push_back(last_code(thread));
+        for (const std::uint32_t visited : codes) {
             auto suspect = suspects.find(visited);
             if (suspect == suspects.end())
                 suspect = suspects.find((1ull + thread.warp) << 32 | visited);

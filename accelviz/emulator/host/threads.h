@@ -94,9 +94,9 @@ struct alignas(64) Thread {
     std::uint32_t tag = 0;
     std::uint32_t lane_bit = 0, warp = 0;
     State state = State::UNSTARTED;
+    std::uint32_t n_visited = 0;
     std::uint32_t index = 0;  // in the block
     dim3 position;            // threadIdx
-    std::uint32_t n_visited = 0;    // see divergence.h
     bool judged = false;            // whether it has left, and what it ran is known to be right
     bool forgot = false;            // whether `visited` lacks blocks from before an exchange
     std::uint32_t arrived = 0;      // step in which it arrived at a barrier
@@ -124,8 +124,8 @@ struct alignas(64) Thread {
     Flag flag;
     std::vector<Copy> copies;
     unsigned group = 0;  // number of its commits of asynchronous copies
-    std::uint32_t visited[64];  // basic blocks since the last barrier, see divergence.h
-    char padding[0];    // neighbors use different lines of the processor's caches
+    std::uint32_t visited[32];  // first basic blocks since the last barrier, see divergence.h
+    char padding[48];    // neighbors use different lines of the processor's caches
 };
 static_assert(sizeof(Thread) % 128 == 64);
 
