@@ -182,7 +182,7 @@ PLANTED = {
     "barrier in a branch": (
         "if (threadIdx.x < 40) __syncthreads();\nY[i] = X[i];",
         r":4: a barrier that not all threads reach: thread 0 of block 0 waits for ever, "
-        r"thread 63 of block 0 went past it .40 threads wait there, 24 have left",
+        r"thread 40 of block 0 went past it .40 threads wait there, 24 have left",
     ),
     "different barriers": (
         "if (threadIdx.x < 32) __syncthreads();\nelse __syncthreads();\nY[i] = 1.0f;",
