@@ -52,6 +52,7 @@ def test_timing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     scipy.io.mmwrite("mine.mtx", scipy.sparse.random(40, 40, 0.1, random_state=0))
     names, _ = run("timing.md")
+    assert "median_us" in capsys.readouterr().out  # as a script, too
     rows = accelviz.benchmark(names["graph"], names["Mine"](), 33, "emulator", repeats=1)
     assert rows["error_over_bound"].max() <= 1
     wrong = type("Wrong", (names["Mine"],), {"code": names["Mine"].code.replace("+=", "-=", 2)})

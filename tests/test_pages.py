@@ -168,12 +168,12 @@ def test_a_line_of_training_steps_is_of_one_run(form):
             assert not known or getattr(row, name) == of_run.loc[name, "step_ms"]
 
 
-def test_steps_are_as_much_faster_as_the_readme_says():
+def test_steps_are_as_much_faster_as_the_list_of_names_says():
     rows = training.beside_pyg(STEPS, "ours")
     others = rows[["edge_index", "csr"]].min(axis=1)
     large = (others / rows["ms"])[rows["edges"] > 1e6]
-    readme = (DOCS.parent / "README.md").read_text("utf-8")
-    assert f"one launch, {large.min():.0f} to {large.max():.0f} times as fast" in readme
+    names = (DOCS / "names.md").read_text("utf-8")
+    assert f"one launch, {large.min():.0f} to {large.max():.0f} times as fast" in names
     anew = training.beside_pyg(STEPS, "ours, A X anew").query("model == 'gcn' and edges > 1e6")
     gcn = others[rows["model"] == "gcn"].set_axis(rows.loc[rows["model"] == "gcn", "graph"])
     times = gcn[anew["graph"]].to_numpy() / anew["ms"]  # with A X in each step

@@ -2,6 +2,8 @@
 
 import math
 import re
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -49,6 +51,9 @@ def test_the_answer_is_computed_once_and_shown_with_its_pictures():
     [
         (3, {"unit": "us"}, "number", "3 us"),
         ("b", {"choices": ["a", "b"]}, "choice", "b"),
+        ({24, 16}, {"unit": "warps"}, "number", "16 warps or 24 warps"),
+        ({"b", "c"}, {"choices": ["a", "b", "c"]}, "choice", "b or c"),
+        (lambda: {"b", "c"}, {"choices": ["a", "b", "c"]}, "choice", "b or c"),
         (ORDER, {"choices": sorted(ORDER)}, "order", "1. third, 2. first, 3. second"),
         (np.array([4, 0, 9]), {"draw": "warp"}, "drawn", "4, 0, 9"),
     ],
@@ -83,6 +88,9 @@ def test_choices_have_an_order_of_their_own():
         ("a", {}, "answer: got 'a'"),
         (math.nan, {}, "answer: got nan"),
         ("c", {"choices": ["a", "b"]}, "one of the choices"),
+        ({"a", "c"}, {"choices": ["a", "b"]}, "one of the choices"),
+        ({3, math.inf}, {}, "answer: got inf"),
+        (set(), {}, "numbers or choices, equally right"),
         (["a"], {"choices": ["a", "b"]}, "all choices in order"),
         ("a", {"choices": ["a", "a"]}, "choices: one is there twice"),
         (3, {"within": 0.5}, "within: got 0.5"),
@@ -163,6 +171,15 @@ def test_arguments_must_not_change_and_several_arrays_are_compared_one_by_one(ca
         ("ab", "ab", "Right."),
         ([1, 2], [1, 3], "Not yet: yours gives [1, 2]. Expected: 3 at 1, not 2."),
         ([np.int64(1)], [2], "Not yet: yours gives [1]. Expected: 2 at 0"),
+        (Fraction(7, 13), 7 / 13, "Right."),
+        (Decimal("0.53846"), 7 / 13, "Right."),
+        ([Fraction(1, 2), Decimal("0.25")], np.array([0.5, 0.25]), "Right."),
+        (2**70, float(2**70), "Right."),
+        (Fraction(7, 12), 7 / 13, "Not yet: yours gives Fraction(7, 12). Expected: 0.538462."),
+        (Decimal("nan"), 7 / 13, "Not yet"),
+        ([Fraction(1, 2), "0.25"], np.array([0.5, 0.25]), "Not yet"),
+        (Fraction(1, 2), sealed(seal(0.5)), "Right."),
+        ("0.5", sealed(seal(0.5)), "Not yet: yours gives '0.5'. Expected: numbers."),
         (eye_array(1).tocsr(), [[2]], "Not yet: yours gives [[1.]]. Expected: 2 at (0, 0)"),
         ([0.961, -0.0001], sealed(seal([0.96, 0])), "Right."),
         (

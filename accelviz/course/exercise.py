@@ -111,10 +111,12 @@ def _difference(result: Any, expected: Any) -> str:
     """Describe the difference between two values, "" if they agree."""
     if isinstance(expected, sealed):
         try:
-            agree = seal(result, expected.digits) == expected.digest
-        except (TypeError, ValueError):
+            numbers = _as_floats(np.asarray(result))
+        except ValueError:  # rows of unequal lengths
             return "Expected: numbers."
-        return "" if agree else "That is not it."
+        if numbers.dtype.kind not in "biuf":
+            return "Expected: numbers."
+        return "" if seal(numbers, expected.digits) == expected.digest else "That is not it."
     if isinstance(expected, tuple) and any(isinstance(part, np.ndarray) for part in expected):
         if not isinstance(result, (tuple, list)) or len(result) != len(expected):
             return f"Expected: {len(expected)} results."
@@ -130,6 +132,7 @@ def _difference(result: Any, expected: Any) -> str:
     if actual.shape != target.shape:
         shape = f"the shape {target.shape}" if target.ndim else "a single value"
         return f"Expected: {shape}, not {actual.shape or 'a single value'}."
+    actual = _as_floats(actual)
     are_numbers = {target.dtype.kind, actual.dtype.kind} <= {*"biufc"}
     agree = np.isclose(actual, target, rtol=1e-4, atol=1e-6) if are_numbers else actual == target
     if np.all(agree):
@@ -139,6 +142,16 @@ def _difference(result: Any, expected: Any) -> str:
     position = tuple(map(int, np.argwhere(~np.asarray(agree))[0]))
     index = position[0] if len(position) == 1 else position
     return f"Expected: {_short(target[position])} at {index}, not {_short(actual[position])}."
+
+
+def _as_floats(array: Any) -> Any:
+    """Convert an array of Python's fractions, decimals or other real numbers to floats."""
+    if array.dtype.kind != "O" or not all(hasattr(element, "__float__") for element in array.flat):
+        return array
+    try:
+        return array.astype(float)
+    except (TypeError, ValueError, OverflowError):
+        return array
 
 
 def _used(function: Any) -> set[str]:

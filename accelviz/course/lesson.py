@@ -16,14 +16,18 @@ import pandas as pd
 
 import accelviz
 from accelviz.devices import find_device, spmm, trace
+from accelviz.devices.emulator import EmulatorDevice
 from accelviz.emulator.library import RECORD
 from accelviz.emulator.tracing import table
-from accelviz.errors import ArgumentError, KernelError
+from accelviz.errors import AccelvizError, ArgumentError, KernelError
 from accelviz.files import kernel_directory
 from accelviz.graph import Graph
 from accelviz.measure import random_inputs
 from accelviz.measure.accuracy import Oracle
 from accelviz.plans import Call, KernelSpec, Plan
+
+#: A reference to a line of a kernel's source in an error's message.
+_LINE = re.compile(r"\b(?:mine|my_spmm)\.cu:(\d+)")
 
 
 def traced(plan: Plan) -> pd.DataFrame:
@@ -82,23 +86,31 @@ def changed(plan: Plan, *changes: tuple[str, str], **fields: Any) -> Plan:
     return dataclasses.replace(plan, calls=(Call(plan.launch, kernel),), buffers=buffers)
 
 
-def verdict(plan: Plan, graph: Graph, X: Any, values: Any = None) -> str:
+def verdict(plan: Plan, graph: Graph, X: Any, values: Any = None, timeout: float = 60.0) -> str:
     """Run an SpMM kernel in the emulator; return "right", or a description of the error.
 
     An error of the emulator is followed by the source lines that it refers to. `values` replaces
-    the graph's weights.
+    the graph's weights. `timeout` limits the processor time of a launch, in seconds.
     """
-    reason = find_device("emulator").unavailable_reason()
+    device = EmulatorDevice(timeout=timeout)
+    reason = device.unavailable_reason()
     if reason is not None:
         return f"not run: {reason}"
+    weights = graph.adjacency.data if values is None else values
     try:
-        Y = spmm(plan, X, graph.adjacency.data if values is None else values, device="emulator")
+        Y = device.prepare(plan).run({"X": X, "values": weights})["Y"]
     except KernelError as error:
-        lines = _kernel(plan).source().splitlines()
-        numbers = sorted({int(number) for number in re.findall(r"mine\.cu:(\d+)", str(error))})
-        return "\n".join([str(error), *(f"{number:4d}  {lines[number - 1]}" for number in numbers)])
+        return explained(error, _kernel(plan).source())
     oracle = Oracle(graph, X, values=values)
     return "right" if oracle.error(Y) <= 1 else f"WRONG: {oracle.first_wrong(Y)}"
+
+
+def explained(error: AccelvizError, source: str) -> str:
+    """Return an error's message with the lines of the kernel's source that it refers to."""
+    lines = source.splitlines()
+    numbers = sorted({int(number) for number in _LINE.findall(str(error))})
+    quoted = [f"{number:4d}  {lines[number - 1]}" for number in numbers if number <= len(lines)]
+    return "\n".join([str(error), *quoted])
 
 
 def sparse_columns(forward: Callable[..., Any]) -> Callable[..., Any]:

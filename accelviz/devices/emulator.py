@@ -220,6 +220,7 @@ def trace(
     values: Any = None,
     into: dict[str, npt.NDArray[Any]] | None = None,
     waits: list[dict[str, Any]] | None = None,
+    timeout: float = 60.0,
 ) -> pd.DataFrame:
     """Run blocks of a plan's kernel in the emulator and record every access of every lane.
 
@@ -274,7 +275,7 @@ def trace(
         raise ArgumentError("plan", "it launches no block", "a plan of a graph with rows")
     for number in blocks:
         checked_integer("block", number, total - 1, least=0, error=ArgumentError)
-    ready = _TracingDevice().prepare(plan)
+    ready = _TracingDevice(timeout=timeout).prepare(plan)
     operands = plan.operation.named(*dense, values=values)
     memory = ready.memory(ready.inputs(ready.placed(operands)), ready.outputs())
     main = plan.layout.main

@@ -135,7 +135,7 @@ def _error(actual: Any, expected: Any, bound: Any) -> float:
     if actual.size == 0:
         return 0.0
     # Times 1.0: differences of unsigned integers would wrap around.
-    with np.errstate(over="ignore"):  # an element that nobody wrote, over the smallest bound
+    with np.errstate(over="ignore", invalid="ignore"):  # an element that nobody wrote
         ratio = abs(actual * 1.0 - expected) / (bound + (bound == 0) * _TINY)
     worst = float(ratio.max())
     return worst if worst < _TOO_LARGE else float("inf")  # infinity for a NaN, too

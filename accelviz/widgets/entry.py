@@ -5,7 +5,7 @@ In this file, a kernel is the notebook's running Python kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
 from accelviz.analysis.sweep import sweep
@@ -130,7 +130,7 @@ def ask(
 
 def predict(
     question: str,
-    answer: float | str | Sequence[Any] | Callable[[], Any],
+    answer: float | str | Sequence[Any] | Set[Any] | Callable[[], Any],
     *,
     choices: Sequence[str] = (),
     draw: str = "",
@@ -151,7 +151,8 @@ def predict(
         Text of the question; text between backticks is shown as code.
     answer : float, str, sequence, or callable
         A number; with `choices`, one of them or all of them in the right order; with `draw`, the
-        heights of the bars, as whole numbers. A callable returns one of these.
+        heights of the bars, as whole numbers. A set has numbers or choices that are equally right.
+        A callable returns one of these.
     choices : sequence of str
         Answers to choose from, which are shown in another order, or to put in order.
     draw : str

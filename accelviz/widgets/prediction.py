@@ -43,6 +43,10 @@ class Prediction:
             self._answer = self._check(self._answer())
         return self._answer
 
+    def _right_answers(self) -> list[Any]:
+        answer = self.answer()
+        return sorted(answer) if isinstance(answer, frozenset) else [answer]
+
     def _check(self, answer: Any) -> Any:
         if self.draw:
             bars = np.asarray(answer)
@@ -50,6 +54,12 @@ class Prediction:
                 raise ArgumentError("answer", f"got {answer!r}", "whole numbers, a bar each")
             return bars.tolist()
         expected = "a number, or choices with it"
+        if isinstance(answer, (set, frozenset)):
+            if not answer or any(isinstance(one, tuple) for one in answer):
+                raise ArgumentError(
+                    "answer", f"got {answer!r}", "numbers or choices, equally right"
+                )
+            return frozenset(map(self._check, answer))
         if not self.choices:
             valid = isinstance(answer, (int, float, np.number)) and math.isfinite(answer)
         elif isinstance(answer, (list, tuple)):
@@ -71,19 +81,20 @@ class Prediction:
 
     def content(self) -> dict[str, Any]:
         """Return the data that the page draws, `PredictionData` in `src/prediction.ts`."""
-        answer = self.answer()
+        first, *also = self._right_answers()
         content = {
             "form": self.form,
             "question": assets.with_code(self.question),
             "choices": self.offered(),
             "unit": self.unit,
             "within": self.within,
-            "answer": answer,
+            "answer": first,
+            "also": also,
             "because": self._because_html(),
             "pictures": self._pictures_html(),
         }
         if self.draw:  # headroom, so that the axis does not give the largest bar away
-            content |= {"bar": self.draw, "most": 1 << (5 * max(answer) // 4).bit_length()}
+            content |= {"bar": self.draw, "most": 1 << (5 * max(first) // 4).bit_length()}
         return content
 
     def offered(self) -> list[str]:
@@ -124,7 +135,11 @@ class Prediction:
             return ", ".join(f"{i}. {choice}" for i, choice in enumerate(answer, 1))
         if self.form == "drawn":
             return ", ".join(map(_three_digits, answer))
-        return str(answer) if self.choices else f"{_three_digits(answer)} {self.unit}".rstrip()
+        texts = (
+            str(one) if self.choices else f"{_three_digits(one)} {self.unit}".rstrip()
+            for one in self._right_answers()
+        )
+        return " or ".join(texts)
 
     def _repr_html_(self) -> str:
         return self.html()

@@ -28,6 +28,16 @@ JUDGED += [
         "Your bars and the right ones have 50 % in common.",
     ),
 ]
+JUDGED += [
+    ({"form": "number", "answer": 16, "also": [24], "unit": "", "within": 1.5}, number, verdict)
+    for number, verdict in (
+        (16, "Right."),
+        (24, "Right."),
+        (30, "Close: 1.25 times that."),
+        (8, "Too low by a factor of 2."),
+        (-4, "Off by 20."),
+    )
+]
 COUNT, SHARE = "How many sectors does the warp need?", "Which share is idle, in percent?"
 #: Unit and question of a prediction, and texts with their numbers, or words of the reply.
 TYPED = {
@@ -46,8 +56,12 @@ TYPED = {
     | dict.fromkeys(("", "many", "nan", "inf", "1 2", "1e999", "1/0", ".", "1,2,3"), "no num")
     | dict.fromkeys(("12 34", "1.2.3", "1,02,400", "-", "1e", "0x10"), ("no num", "not clear")),
     ("%", "How much?"): {"12 %": 12, "12%": 12, "12 percent": 12, "12,5 %": 12.5, "12": 12}
-    | {"1/8 %": 0.125, "7/8": "can be 0.875 % or 87.5 %", "2x": "not clear", "3 ms": "not clear"},
-    ("", SHARE): {"88 %": 88, "88": 88, "7/8": "can be 0.875 % or 87.5 %"},
+    | {"1/8 %": 0.125, "7/8": "can be 0.875 % or 87.5 %", "2x": "not clear", "3 ms": "not clear"}
+    | {"0.647": "can be 0.647 % or 64.7 %", ",647": "can be 0.647 % or 64.7 %", "0.647 %": 0.647}
+    | {"-.5": "can be -0.5 % or -50 %", "647e-3": "can be 0.647 % or", "0": 0, "1": 1, "1.0": 1},
+    ("", SHARE): {"88 %": 88, "88": 88, "7/8": "can be 0.875 % or 87.5 %"}
+    | {"0.88": "can be 0.88 % or 88 %", "0,88 %": 0.88},
+    ("", "By what factor?"): {"0.647": 0.647},
     ("us", "How long?"): {"3.4 µs": 3.4, "3.4 μs": 3.4, "3,4us": 3.4, "0.2 ms": 200, "200 ns": 0.2}
     | {"3.4 microseconds": 3.4, "5 %": "Expected: a number in us", "2 GB": "not clear"},
     ("times", "How often?"): {"2.4x": 2.4, "2.4 times": 2.4, "2,4": 2.4},
@@ -90,7 +104,8 @@ def opened(browser, tmp_path):
 
 def test_how_good_a_prediction_was(script):
     said = "(cases) => cases.map((case_) => accelvizPage.verdict(...case_))"
-    verdicts = script.evaluate(said, [[data, entered] for data, entered, _ in JUDGED])
+    cases = [[{"also": []} | data, entered] for data, entered, _ in JUDGED]
+    verdicts = script.evaluate(said, cases)
     assert verdicts == [verdict for *_, verdict in JUDGED]
 
 
@@ -106,6 +121,21 @@ def test_numbers_are_read_as_people_type_them(script):
             wanted = (expected,) if isinstance(expected, str) else expected
             assert isinstance(number, str), (text, number)
             assert any(words in number for words in wanted), (text, number)
+
+
+def test_equal_choices_are_right_alike(opened):
+    question = "Which is fastest?"
+    asked = predict(question, {"a", "b"}, choices=["a", "b", "c"], because="Equal.")
+    page = opened(asked)
+    page.get_by_role("button", name="b", exact=True).click()
+    assert "You chose 'b', which is right, because:" in page.locator(".av-shown").inner_text()
+    page = opened(predict("Another?", {"a", "b"}, choices=["a", "b", "c"]))
+    page.get_by_role("button", name="c", exact=True).click()
+    assert "The answer is 'a' or 'b'." in page.locator(".av-shown").inner_text()
+    page = opened(predict("How many?", {24, 16}))
+    page.locator("input").fill("24")
+    page.keyboard.press("Enter")
+    assert "You said 24. It is 16 or 24. Right." in page.locator(".av-shown").inner_text()
 
 
 def test_predictions_take_keys_and_hide_the_answer_until_then(opened):

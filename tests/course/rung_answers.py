@@ -10,6 +10,8 @@ FROM = "const int from = __shfl_sync(0xffffffff, my_column, i);"
 VALUE = "const float value = __shfl_sync(0xffffffff, my_value, i);"
 STORE = "if (column < n_cols) *(float4 *)&Y[row * n_cols + column] = sum;"
 END = "const int end = cut ? min(first + 16, record.z + record.x) : first + record.x;"
+CUT = "cut ? min(first + 16, record.z + record.x)"
+MASK = "(lanes == 32 ? 0xffffffff : (1u << lanes) - 1) << first_lane"
 GROUP = "const int group = threadIdx.x / lanes, lane = threadIdx.x % lanes;"
 ROW_2 = "const int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;"
 ROW_3 = "const int sorted_row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;"
@@ -96,6 +98,15 @@ WRONG = {
         ({"warp * (cut ? 16 : record.x)": "warp * record.x"}, ""),
         ({"if (cut) {": "if (!cut) {"}, ""),
         ({"if (cut) {": "if (false) {"}, ""),
+        # right, but the first warp does a cut part alone, or two warps do
+        ({CUT: "cut ? (warp ? first : record.z + record.x)"}, "the busiest warp makes"),
+        (
+            {
+                "warp * (cut ? 16 : record.x)": "(cut ? min(32 * warp, record.x) : warp * record.x)",
+                CUT: "cut ? min(first + 32, record.z + record.x)",
+            },
+            "the busiest warp makes",
+        ),
     ],
     8: [
         ({"my_column, i, lanes)": "my_column, i)"}, ""),
@@ -106,6 +117,25 @@ WRONG = {
         # right for whole warps only
         ({"min(first + 16,": "min(first + 512 / lanes,"}, "WRONG"),
         ({"my_value, i, lanes)": "my_value, 0, lanes)"}, "WRONG"),
+        (
+            {f"(mask, {name}": f"(0xffffffff, {name}" for name in ("my_column", "my_value")},
+            "__shfl_sync",
+        ),
+        ({MASK: "__activemask()"}, "__activemask() gives the lanes"),
+        # right, but the first subwarp does a cut part alone, or half of them do
+        (
+            {CUT: "cut ? (group ? first : record.z + record.x)"},
+            "the result is right, but the kernel makes",
+        ),
+        (
+            {
+                "group * (cut ? 16 : record.x)": (
+                    "(cut ? min(32 * group, record.x) : group * record.x)"
+                ),
+                CUT: "cut ? min(first + 32, record.z + record.x)",
+            },
+            "the result is right, but ",
+        ),
     ],
 }
 
@@ -230,6 +260,16 @@ RIGHT = {
         },
     ],
     7: [
+        # the warps take every fourth nonzero of a part
+        {
+            "warp * (cut ? 16 : record.x)": "(cut ? warp : warp * record.x)",
+            CUT: "cut ? record.z + record.x",
+            "    for (int begin = 0": ("    const int step = cut ? 4 : 1;\n    for (int begin = 0"),
+            "k += 32": "k += 32 * step",
+            "k + lane < end ? columns[k + lane]": "k + step * lane < end ? columns[k + step * lane]",
+            "k + lane < end ? values[k + lane]": "k + step * lane < end ? values[k + step * lane]",
+            "min(32, end - k)": "min(32, (end - k + step - 1) / step)",
+        },
         # warps share parts from the last
         {
             "warp * (cut ? 16 : record.x)": "(cut ? 3 - warp : warp) * (cut ? 16 : record.x)",
@@ -255,8 +295,13 @@ RIGHT = {
         },
         {GROUP: "const int group = threadIdx.x / lanes, lane = threadIdx.x & (lanes - 1);"},
         {
-            "(lanes == 32 ? 0xffffffff : (1u << lanes) - 1) << first_lane": (
-                "(0xffffffff >> (32 - lanes)) << first_lane"
+            MASK: "(0xffffffff >> (32 - lanes)) << first_lane",
+        },
+        # the mask bit by bit
+        {
+            f"const unsigned mask = {MASK};": (
+                "unsigned mask = 0;\n"
+                "    for (int i = 0; i < lanes; ++i) mask |= 1u << (first_lane + i);"
             ),
         },
     ],

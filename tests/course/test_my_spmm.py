@@ -12,7 +12,7 @@ from accelviz.errors import ArgumentError
 from accelviz.measure import features
 from accelviz.strategies import find_strategy
 
-from .rung_answers import RIGHT, WRONG
+from .rung_answers import GUARD, RIGHT, WRONG
 from .wrong_lines import with_pieces_replaced
 
 pytestmark = pytest.mark.skipif(
@@ -80,6 +80,33 @@ def test_unusual_right_answers_pass(rung, capsys):
         assert said.startswith("Right, with 3 matrices."), (said, pieces)
 
 
+def test_idle_warps_are_no_sorted_rows():
+    needed = my_spmm.RIGHT[2]
+    counted = needed._replace(idle_share=0.414)
+    said = my_spmm._excess(counted, needed, 3, "Cora")
+    assert said.endswith('41.4% of the warps\' time is idle on Cora, and "sorted rows" needs 2.4%.')
+    assert my_spmm._excess(needed, needed, 3, "Cora") == ""
+
+
+def test_a_mistake_that_only_cora_shows_is_an_unfinished_rung(capsys):
+    code = changed(2, {GUARD: GUARD + "\n    if (n_rows == 2708) Y[-1] = 0.0f;"})
+    assert my_spmm.climb(2, code) is None
+    said = capsys.readouterr().out
+    assert said.startswith("Not yet: on Cora: ")
+    assert "Y[-1] = 0.0f;" in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize("rows", [9, 2708])
+def test_endless_loops_are_reported_soon(rows, monkeypatch, capsys):
+    monkeypatch.setattr(my_spmm, "_SECONDS", 1.0)
+    loop = {"column += 32": f"column += n_rows == {rows} ? 0 : 32"}
+    assert my_spmm.climb(2, changed(2, loop)) is None
+    where = "with 9 rows" if rows == 9 else "on Cora"
+    said = capsys.readouterr().out
+    assert said.startswith(f"Not yet: {where}")
+    assert rows != 9 or "did not end within 1 seconds" in said  # a trace may be full before
+
+
 def test_not_written_yet_and_no_kernel(capsys):
     assert my_spmm.climb(1, "float x = ...;") is None
     assert capsys.readouterr().out.startswith("Not written yet")
@@ -106,9 +133,10 @@ def test_a_file_grows_by_rungs_and_is_a_strategy(capsys):
 
 def keep_scored(monkeypatch, requests):
     """Let `climb` keep every kernel, with this number of requests."""
-    scored = my_spmm.Score(requests, 100, 0.5, 10)
+    scored = my_spmm.Score(requests, 100, 0.02, 10)
+    monkeypatch.setattr(my_spmm, "_needed_for_long_rows", lambda rung: scored)
     monkeypatch.setattr(my_spmm, "_cases", lambda vectors: ())
-    monkeypatch.setattr(my_spmm, "score", lambda *_: scored)
+    monkeypatch.setattr(my_spmm, "score", lambda *_, **options: scored)
     return scored
 
 

@@ -13,6 +13,8 @@ type Answer = number | string | string[] | number[];
 export interface PredictionData extends Omit<BarsData, "answer"> {
   form: "number" | "choice" | "order" | "drawn"; question: string; choices: string[];
   within: number; answer: Answer;
+  /** Further answers that are as right, of a number or a choice. */
+  also: (number | string)[];
   /** HTML of the explanation, and of the pictures before it. */
   because: string; pictures: string;
 }
@@ -26,8 +28,15 @@ function answerText({ unit }: PredictionData, value: Answer) {
   return typeof value === "string" ? value : `${threeDigits(value)} ${unit}`.trimEnd();
 }
 
+const rightAnswers = ({ answer, also }: PredictionData): Answer[] => [answer, ...also];
+
+/** Whether an answer, as it is shown, is one of the right ones. */
+const isRight = (data: PredictionData, answered: Answer) =>
+  rightAnswers(data).some((answer) => answerText(data, answer) === answerText(data, answered));
+
 export function verdict(data: PredictionData, predicted: Answer) {
-  const { form, answer, within } = data;
+  const { form, within } = data;
+  let { answer } = data;
   if (form === "drawn") {
     const [drawn, truth] = [predicted, answer] as number[][];
     const sum = (pick: typeof Math.min) =>
@@ -41,7 +50,9 @@ export function verdict(data: PredictionData, predicted: Answer) {
     const agreeing = truth.filter((item, i) => item === entered[i]).length;
     return agreeing === truth.length ? "Right." : `${agreeing} of ${truth.length} places agree.`;
   }
-  if (answerText(data, predicted) === answerText(data, answer)) return "Right.";
+  if (isRight(data, predicted)) return "Right.";
+  const distance = (one: Answer) => Math.abs(Number(one) - Number(predicted));
+  answer = rightAnswers(data).reduce((a, b) => (distance(b) < distance(a) ? b : a));
   const [entered, truth] = [predicted, answer] as number[];
   if (entered * truth <= 0) return `Off by ${answerText(data, Math.abs(entered - truth))}.`;
   const factor = Math.max(entered / truth, truth / entered);
@@ -103,12 +114,14 @@ export function prediction(panel: HTMLElement, data: PredictionData, answers: An
   function comparison(answered: Answer) {
     if (form === "drawn")
       return html`<p>${verdict(data, answered)}</p><div class="av-drawing"></div>`;
-    const [yours, right] = [answered, data.answer].map((value) => answerText(data, value));
-    if (form !== "choice") return html`<p>You said <b>${yours}</b>. It is <b>${right}</b>. ${
-      verdict(data, answered)}</p>`;
+    const yours = answerText(data, answered);
+    const right = rightAnswers(data).map((value) => answerText(data, value));
+    if (form !== "choice") return html`<p>You said <b>${yours}</b>. It is <b>${
+      right.join(" or ")}</b>. ${verdict(data, answered)}</p>`;
     const because = data.because && html`, because:`;
-    return html`<p>You chose <b>'${yours}'</b>${yours === right ? html`, which is right${because}`
-      : html`. The answer is <b>'${right}'</b>${because}`}${data.because ? "" : "."}</p>`;
+    return html`<p>You chose <b>'${yours}'</b>${isRight(data, answered)
+      ? html`, which is right${because}` : html`. The answer is <b>${
+        right.map((one) => `'${one}'`).join(" or ")}</b>${because}`}${data.because ? "" : "."}</p>`;
   }
 
   function explanation() {

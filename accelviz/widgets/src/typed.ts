@@ -60,7 +60,8 @@ export function parseNumber(typed: string, unit: string, question = ""): number 
   const raised = power ? numbers[0] ** Number(power) : numbers[0] / divisors[0];
   const value = Number(`${raised}e${e ?? tens ?? 0}`) * factor * (sign.trim() === "-" ? -1 : 1);
   if (!Number.isFinite(value)) return NO_NUMBER;
-  if (isPercent && divisor && !tail.trim() && Math.abs(value) <= 1)
-    return twoNumbers(text, [value, 100 * value], " %");
+  const isShare = divisor ? Math.abs(value) <= 1 : value !== 0 && Math.abs(value) < 1;
+  if (isPercent && isShare && !tail.trim())
+    return twoNumbers(text, [value, Number((100 * value).toPrecision(12))], " %");
   return value;
 }
