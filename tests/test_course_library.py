@@ -7,7 +7,7 @@ import pytest
 import accelviz
 from accelviz.analysis.assignment import assignment
 from accelviz.analysis.balance import group_idle_share
-from accelviz.analysis.locality import served_share
+from accelviz.analysis.locality import reuse_distances, served_share
 from accelviz.datasets import graph_of_degrees
 from accelviz.measure import records
 from accelviz.measure.comparison import geometric_mean, shuffled_over_natural
@@ -30,6 +30,15 @@ def test_the_idle_share_of_a_row_split_is_that_of_its_groups():
     for warps in (1, 4):
         plan = accelviz.plan(graph, "graphblast", 32, block_warps=warps)
         assert plan.statistics.idle_share == pytest.approx(group_idle_share(graph.degrees, warps))
+
+
+@pytest.mark.parametrize("cache_rows", [1, 2, 7, 64, 10_000])
+@pytest.mark.parametrize("name", ["cora", "luxembourg-osm"])
+def test_served_share_agrees_with_reuse_distances(name, cache_rows):
+    graph = accelviz.load_graph(name)
+    distances = reuse_distances(graph)
+    served = ((distances >= 0) & (distances < cache_rows)).mean()
+    assert served_share(graph, cache_rows) == pytest.approx(served, rel=1e-12)
 
 
 def test_served_share_counts_reads_within_a_distance():

@@ -136,10 +136,36 @@ def reuse_distances(graph: Graph) -> npt.NDArray[np.int64]:
 def served_share(graph: Graph, cache_rows: int = 1024) -> float:
     """Return the share of the reads of X that an LRU cache of `cache_rows` rows serves, 0 to 1.
 
-    Nonzeros are read sequentially, in the order of the matrix.
+    Nonzeros are read sequentially, in the order of the matrix. O(nnz).
     """
-    distances = reuse_distances(graph)
-    return float(((distances >= 0) & (distances < cache_rows)).mean()) if distances.size else 0.0
+    if cache_rows < 1 or not graph.nnz:
+        return 0.0
+    served: int = _served(graph.column_indices, graph.shape[1], cache_rows)
+    return served / graph.nnz
+
+
+@njit(nogil=True)
+def _served(column_indices: npt.NDArray[np.int32], n_cols: int, cache_rows: int) -> int:
+    """Count the reads served by an LRU cache, a ring of the cached columns."""
+    older = np.full(n_cols + 1, -1, dtype=np.int64)  # -1 if not in the cache
+    newer = np.full(n_cols + 1, -1, dtype=np.int64)
+    older[n_cols] = newer[n_cols] = n_cols  # between the newest column and the oldest
+    cached = served = 0
+    for column in column_indices:
+        if older[column] >= 0:
+            served += 1
+            newer[older[column]], older[newer[column]] = newer[column], older[column]
+        elif cached < cache_rows:
+            cached += 1
+        else:
+            oldest = newer[n_cols]
+            newer[n_cols] = newer[oldest]
+            older[newer[oldest]] = n_cols
+            older[oldest] = -1
+        newest = older[n_cols]
+        older[column], newer[column] = newest, n_cols
+        newer[newest] = older[n_cols] = column
+    return served
 
 
 @njit(nogil=True)

@@ -362,6 +362,12 @@ RIGHT = {
     ],
     "my_idle_share": [
         """def my_idle_share(degrees, group):
+    steps = group * sum(int(max(degrees[i : i + group])) for i in range(0, len(degrees), group))
+    return fractions.Fraction(steps - int(sum(degrees)), steps)""",
+        """def my_idle_share(degrees, group):
+    steps = group * sum(int(max(degrees[i : i + group])) for i in range(0, len(degrees), group))
+    return 1 - decimal.Decimal(int(sum(degrees))) / steps""",
+        """def my_idle_share(degrees, group):
     most = [max(degrees[i : i + group]) for i in range(0, len(degrees), group)]
     return 1 - sum(degrees) / (group * sum(most))""",
         "lambda degrees, group: 1 - degrees.sum() / group / np.maximum.reduceat(degrees, "

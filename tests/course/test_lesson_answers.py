@@ -1,6 +1,8 @@
 """The lessons' exercises refuse wrong answers and accept unusual right ones, in all their cases."""
 
 import ast
+import decimal
+import fractions
 import math
 import re
 from itertools import pairwise
@@ -57,6 +59,7 @@ def said_of(name, answer, capsys):
     """Return what an exercise says of an answer."""
     names, (solution, check, _) = dict(NAMES), SOLUTIONS[name]
     text = with_pieces_replaced(solution, answer)
+    names |= {"decimal": decimal, "fractions": fractions, "reference": known(name)[0]}
     exec(f"{name} = {text}" if text.startswith("lambda") else text, names)
     with np.errstate(all="ignore"):
         exec(check, names)
@@ -90,7 +93,7 @@ def test_an_exercise_that_nobody_has_written_is_not_wrong(name, capsys):
 
 @each_exercise
 def test_wrong_answers_are_refused(name, capsys):
-    for answer in WRONG[name]:
+    for answer in [*WRONG[name], "lambda *arguments: reference(*arguments)"]:
         said = said_of(name, answer, capsys)
         assert said.startswith("Not yet: "), (answer, said)
 
