@@ -115,13 +115,14 @@ export function prediction(panel: HTMLElement, data: PredictionData, answers: An
     if (form === "drawn")
       return html`<p>${verdict(data, answered)}</p><div class="av-drawing"></div>`;
     const yours = answerText(data, answered);
-    const right = rightAnswers(data).map((value) => answerText(data, value));
+    const expected = rightAnswers(data).map((value) => answerText(data, value));
     if (form !== "choice") return html`<p>You said <b>${yours}</b>. It is <b>${
-      right.join(" or ")}</b>. ${verdict(data, answered)}</p>`;
+      expected.join(" or ")}</b>. ${verdict(data, answered)}</p>`;
     const because = data.because && html`, because:`;
     return html`<p>You chose <b>'${yours}'</b>${isRight(data, answered)
-      ? html`, which is right${because}` : html`. The answer is <b>${
-        right.map((one) => `'${one}'`).join(" or ")}</b>${because}`}${data.because ? "" : "."}</p>`;
+      ? html`, which is right${because}`
+      : html`. The answer is <b>${expected.map((one) => `'${one}'`).join(" or ")}</b>${because}`}${
+        data.because ? "" : "."}</p>`;
   }
 
   function explanation() {
