@@ -102,7 +102,9 @@ WRONG = {
         ({CUT: "cut ? (warp ? first : record.z + record.x)"}, "the busiest warp makes"),
         (
             {
-                "warp * (cut ? 16 : record.x)": "(cut ? min(32 * warp, record.x) : warp * record.x)",
+                "warp * (cut ? 16 : record.x)": (
+                    "(cut ? min(32 * warp, record.x) : warp * record.x)"
+                ),
                 CUT: "cut ? min(first + 32, record.z + record.x)",
             },
             "the busiest warp makes",
@@ -264,10 +266,14 @@ RIGHT = {
         {
             "warp * (cut ? 16 : record.x)": "(cut ? warp : warp * record.x)",
             CUT: "cut ? record.z + record.x",
-            "    for (int begin = 0": ("    const int step = cut ? 4 : 1;\n    for (int begin = 0"),
+            "    for (int begin = 0": (
+                "    const int step = cut ? 4 : 1;\n"
+                "    const auto mine = [&](int k) { return k + step * lane; };\n"
+                "    for (int begin = 0"
+            ),
             "k += 32": "k += 32 * step",
-            "k + lane < end ? columns[k + lane]": "k + step * lane < end ? columns[k + step * lane]",
-            "k + lane < end ? values[k + lane]": "k + step * lane < end ? values[k + step * lane]",
+            "k + lane < end ? columns[k + lane]": "mine(k) < end ? columns[mine(k)]",
+            "k + lane < end ? values[k + lane]": "mine(k) < end ? values[mine(k)]",
             "min(32, end - k)": "min(32, (end - k + step - 1) / step)",
         },
         # warps share parts from the last

@@ -122,7 +122,7 @@ export function prediction(panel: HTMLElement, data: PredictionData, answers: An
     return html`<p>You chose <b>'${yours}'</b>${isRight(data, answered)
       ? html`, which is right${because}`
       : html`. The answer is <b>${expected.map((one) => `'${one}'`).join(" or ")}</b>${because}`}${
-        data.because ? "" : "."}</p>`;
+      data.because ? "" : "."}</p>`;
   }
 
   function explanation() {
