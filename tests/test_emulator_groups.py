@@ -211,6 +211,51 @@ def test_printf_shows_lines_in_order(capfd):
     assert results[:4].tolist() == [2, 2, 2, 0], "how many arguments there were"
 
 
+@pytest.mark.parametrize(
+    "arguments, problem",
+    [
+        ('"%hhn", (signed char *)out', "%hhn for any argument"),
+        ('"%d and %n", 1, out', "%n for any argument"),
+        ('"%d", 1.5f', "%d for a floating-point number"),
+        ('"%5.1f", 3', "%5.1f for an integer"),
+        ('"%s", 3', "%s for an integer"),
+        ('"%s", out', "%s for a pointer"),
+        ('"%p", 3', "%p for an integer"),
+        ('"%d %d", 1', "%d for a missing argument"),
+        ('"%*d", 1.0, 1', "%\\* for no integer"),
+        ('"100%"', "% for any argument"),
+        ('"%q", 1', "%q for any argument"),
+    ],
+)
+def test_a_format_that_cuda_has_not_is_found(arguments, problem):
+    code = kernel(f"    if (threadIdx.x == 3)\n        printf({arguments});")
+    with pytest.raises(
+        KernelError, match=rf"kernel.cu:3: thread 3 .* prints with {problem}, which"
+    ):
+        run(code, out=np.zeros(32, np.int32))
+
+
+def test_formats_that_cuda_has(capfd):
+    body = """
+    if (threadIdx.x) return;
+    const char *null = "x";
+    enum Color { RED } color = RED;
+    printf("%%|%5d|%-4u|%x|%c|%lld|%zu\\n", -3, 4u, 255, 'a', 1LL << 40, sizeof(int));
+    printf("%+.2e|%g|%s|%.2s|%*d|%.*f|%d|%d\\n", 1.0, 2.5f, null, "abc", 4, 7, 1, 0.25, true, color);
+    printf("%p %p\\n", (void *)nullptr, out - out ? out : (int *)nullptr);
+    printf("plain%s\\n", (const unsigned char *)"er");"""
+    run(kernel(body), out=np.zeros(32, np.int32))
+    assert capfd.readouterr().out == (
+        "%|   -3|4   |ff|a|1099511627776|4\n+1.00e+00|2.5|x|ab|   7|0.2|1|0\n(nil) (nil)\nplainer\n"
+    )
+
+
+def test_a_text_without_an_end_is_out_of_bounds():
+    code = kernel('    if (!threadIdx.x) printf("%s", (const char *)out);')
+    with pytest.raises(KernelError, match=r"kernel.cu:2: out of bounds: .* reads out"):
+        run(code, out=np.full(32, 0x41414141, np.int32))
+
+
 @pytest.mark.parametrize("include", ["", "#include <assert.h>\n", "#include <cassert>\n"])
 def test_an_assertion_names_its_thread_and_line(include):
     code = kernel("    assert(out[threadIdx.x] < 3);", head=include)

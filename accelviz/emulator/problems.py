@@ -136,6 +136,11 @@ _PROBLEMS = {
         "__int_as_float or __float_as_int; small integers are floats with Texture(..., "
         "as_float=True)",
     ),
+    "printf": (
+        "{who} prints with {words}, which CUDA's printf cannot",
+        "%d, %u, %x or %c of integers, %f, %e or %g of float and double, %s of texts, %p of "
+        "pointers, an argument for each; it has no %n",
+    ),
     "surface out of bounds": (
         "out of bounds: {who} reads or writes outside of a surface",
         "compare the coordinates with its size; x counts bytes: x * sizeof(element)",

@@ -62,7 +62,7 @@ def release(
     course.check()
     root.mkdir(parents=True, exist_ok=True)
     if not (root / "nbgrader_config.py").exists():
-        text = CONFIGURATION.format(seed=1 + secrets.randbelow(10**6))
+        text = CONFIGURATION.format(seed=1 + secrets.randbits(120))
         (root / "nbgrader_config.py").write_text(text, encoding="utf-8")
     messages = {}
     for assignment in chosen:

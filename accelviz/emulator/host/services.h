@@ -5,9 +5,71 @@
 
 namespace emulator {
 
+// What printf's conversions tell apart: a floating-point number, an integer, a text, an address.
+template <typename T>
+constexpr char printed_kind() {
+    if constexpr (std::is_floating_point_v<T>) return 'f';
+    if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) return 'i';
+    using Value = std::remove_pointer_t<T>;
+    if constexpr (std::is_pointer_v<T> && std::is_integral_v<Value>)
+        return sizeof(Value) == 1 ? 's' : 'p';
+    return std::is_convertible_v<T, const void *> ? 'p' : '?';
+}
+
+// Ends the launch unless CUDA's printf has each conversion of a format and its argument fits.
+// Reads the texts of %s as the kernel's loads. `kinds` has a letter an argument.
+EMULATOR_PURE void check_format(const char *format, const char *kinds, const void *const *arguments,
+                                void *code) {
+    const auto fail = [&](const char *from, const char *to, const char *argument) {
+        static char text[160];
+        std::snprintf(text, sizeof text, "printf: %.*s for %s", int(to - from), from, argument);
+        stop(text, code);
+    };
+    unsigned n = 0;
+    for (const char *c = format; *c; ++c) {
+        if (*c != '%' || *++c == '%') continue;
+        const char *from = c - 1;
+        long precision = -1;
+        bool after_point = false;
+        for (; *c && std::strchr("-+ #0123456789.*hljzt", *c); ++c) {
+            if (*c == '.') after_point = true, precision = 0;
+            if (after_point && *c >= '0' && *c <= '9') precision = 10 * precision + (*c - '0');
+            if (*c != '*') continue;
+            if (kinds[n] != 'i') fail(from, c + 1, kinds[n] ? "no integer" : "a missing argument");
+            if (after_point) precision = *static_cast<const int *>(arguments[n]);
+            ++n;
+        }
+        const char *wanted = !*c                          ? ""
+                             : std::strchr("diouxXc", *c) ? "i"
+                             : std::strchr("eEfgGaA", *c) ? "f"
+                             : *c == 's'                  ? "s"
+                             : *c == 'p'                  ? "sp"
+                                                          : "";
+        const char *to = *c ? c + 1 : c;
+        if (!*wanted) fail(from, to, "any argument");
+        if (!kinds[n]) fail(from, to, "a missing argument");
+        if (!std::strchr(wanted, kinds[n]))
+            fail(from, to,
+                 kinds[n] == 'f'   ? "a floating-point number"
+                 : kinds[n] == 'i' ? "an integer"
+                 : kinds[n] == '?' ? "a structure"
+                                   : "a pointer");
+        if (*c == 's') {
+            const char *text = *static_cast<const char *const *>(arguments[n]);
+            for (char letter = 1; letter && precision != 0; ++text, --precision)
+                copy_memory(&letter, text, 1, code);
+        }
+        ++n;
+        if (!*c) return;
+    }
+}
+
 // Prints immediately; returns the number of arguments, as on a GPU.
 template <typename... A>
 EMULATOR_INSTRUCTION int print(const char *format, A... arguments) {
+    const char kinds[] = {printed_kind<A>()..., 0};
+    const void *const addresses[] = {&arguments..., nullptr};
+    check_format(format, kinds, addresses, EMULATOR_HERE);
     std::printf(format, arguments...);
     std::fflush(stdout);
     return sizeof...(A);
@@ -37,14 +99,20 @@ EMULATOR_BARRIER inline void host_function(const char *name) {
 
 #define printf(...) emulator::print(__VA_ARGS__)
 #define clock() clock_t(emulator::cycles())
-inline long long clock64() { return emulator::cycles(); }
-inline void __nanosleep(unsigned) {}
-inline void __prof_trigger(int) {}
-inline void __brkpt() {}
+inline long long clock64() {
+    return emulator::cycles();
+}
+inline void __nanosleep(unsigned) {
+}
+inline void __prof_trigger(int) {
+}
+inline void __brkpt() {
+}
 
 // The value of a conditional node matters to the graph alone, which the emulator does not run.
 typedef unsigned long long cudaGraphConditionalHandle;
-inline void cudaGraphSetConditional(cudaGraphConditionalHandle, unsigned) {}
+inline void cudaGraphSetConditional(cudaGraphConditionalHandle, unsigned) {
+}
 
 // g++ has no __builtin_assume.
 #ifndef __clang__
@@ -66,8 +134,10 @@ extern "C" __attribute__((used)) EMULATOR_INSTRUCTION inline unsigned char __tsa
 }
 
 // ptx.py replaces inline PTX in the kernel's own file; in others it is an error at its own line.
-#define asm \
-    _Pragma("GCC error \"the emulator runs no PTX of included files: use functions of docs/emulator.md, or put it into the file of the kernel\"") __asm__
+#define asm                                                                         \
+    _Pragma(                                                                        \
+        "GCC error \"the emulator runs no PTX of included files: use functions of " \
+        "docs/emulator.md, or put it into the file of the kernel\"") __asm__
 
 // C functions that do not exist in CUDA or in the emulator: a call is a compile-time error.
 #ifndef EMULATOR_RUNTIME
@@ -77,20 +147,21 @@ extern "C" __attribute__((used)) EMULATOR_INSTRUCTION inline unsigned char __tsa
 #define EMULATOR_ERROR(WHY) __attribute__((error(WHY)))
 #endif
 #define EMULATOR_REFUSED(NAME, WHY) extern __typeof__(NAME) NAME EMULATOR_ERROR(WHY);
-#define EMULATOR_OF_HOST(NAME)                                                              \
-    EMULATOR_REFUSED(NAME, #NAME " is a function of the host, which no kernel can call: pass " \
-                                 "what it gives as an argument")
-EMULATOR_OF_HOST(rand) EMULATOR_OF_HOST(srand) EMULATOR_OF_HOST(random) EMULATOR_OF_HOST(time)
-EMULATOR_OF_HOST(getenv) EMULATOR_OF_HOST(system) EMULATOR_OF_HOST(qsort) EMULATOR_OF_HOST(puts)
-EMULATOR_OF_HOST(putchar) EMULATOR_OF_HOST(scanf) EMULATOR_OF_HOST(fopen)
-#define EMULATOR_NO_HEAP \
+#define EMULATOR_OF_HOST(NAME)                                                     \
+    EMULATOR_REFUSED(NAME, #NAME                                                   \
+                     " is a function of the host, which no kernel can call: pass " \
+                     "what it gives as an argument")
+EMULATOR_OF_HOST(rand)
+EMULATOR_OF_HOST(srand) EMULATOR_OF_HOST(random) EMULATOR_OF_HOST(time) EMULATOR_OF_HOST(getenv)
+    EMULATOR_OF_HOST(system) EMULATOR_OF_HOST(qsort) EMULATOR_OF_HOST(puts)
+        EMULATOR_OF_HOST(putchar) EMULATOR_OF_HOST(scanf) EMULATOR_OF_HOST(fopen)
+#define EMULATOR_NO_HEAP                                                                         \
     "the emulator has no memory to be allocated by kernels: use a local array of fixed length, " \
     "shared memory, or an array that is an argument"
-EMULATOR_REFUSED(malloc, EMULATOR_NO_HEAP)
-EMULATOR_REFUSED(calloc, EMULATOR_NO_HEAP)
-EMULATOR_REFUSED(realloc, EMULATOR_NO_HEAP)
+            EMULATOR_REFUSED(malloc, EMULATOR_NO_HEAP) EMULATOR_REFUSED(calloc, EMULATOR_NO_HEAP)
+                EMULATOR_REFUSED(realloc, EMULATOR_NO_HEAP)
 #ifndef __clang__  // clang reports errors in C++'s headers; accesses to memory of `new` are checked
-void *operator new(std::size_t) EMULATOR_ERROR(EMULATOR_NO_HEAP);
+                    void *operator new(std::size_t) EMULATOR_ERROR(EMULATOR_NO_HEAP);
 void *operator new[](std::size_t) EMULATOR_ERROR(EMULATOR_NO_HEAP);
 #endif
 #endif
