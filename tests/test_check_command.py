@@ -252,7 +252,6 @@ def test_random_arrays_depend_on_the_seed_only(folder):
         ("add.cu --grid 1 --block 1 ones:float32:1 {} n=1 --save Y=a.npy", 2, "Y is no output"),
         ("add.cu --grid 1 --block 1 ones:float32:1 {} n=1 --save sums=a.txt", 2, "got 'a.txt'"),
         ("add.cu --grid 1 --block 1 ones:float32:1 {} n=1 --save sums=no/a.npy", 2, "existing"),
-        ("add.cu --grid 1 --block 1 --define WIDTH", 2, "--define: got 'WIDTH'"),
         ("add.cu --grid 1 --block 1 X=1 1 1 1", 2, "'X' is given by name and by position"),
         ("add.cu --grid -1 --block 1", 2, "--grid: got -1. Expected: an integer of at least 1"),
         ("bits.cu --grid 1 --block 1 ones:float16:1 zeros:float32:1", 2, "FILL:bfloat16:SHAPE"),

@@ -212,7 +212,7 @@ def test_printf_shows_lines_in_order(capfd):
 
 
 @pytest.mark.parametrize(
-    "arguments, problem",
+    ("arguments", "problem"),
     [
         ('"%hhn", (signed char *)out', "%hhn for any argument"),
         ('"%d and %n", 1, out', "%n for any argument"),
@@ -239,9 +239,9 @@ def test_formats_that_cuda_has(capfd):
     body = """
     if (threadIdx.x) return;
     const char *null = "x";
-    enum Color { RED } color = RED;
+    enum Color { RED } red = RED;
     printf("%%|%5d|%-4u|%x|%c|%lld|%zu\\n", -3, 4u, 255, 'a', 1LL << 40, sizeof(int));
-    printf("%+.2e|%g|%s|%.2s|%*d|%.*f|%d|%d\\n", 1.0, 2.5f, null, "abc", 4, 7, 1, 0.25, true, color);
+    printf("%+.2e|%g|%s|%.2s|%*d|%.*f|%d|%d\\n", 1.0, 2.5f, null, "abc", 4, 7, 1, 0.25, true, red);
     printf("%p %p\\n", (void *)nullptr, out - out ? out : (int *)nullptr);
     printf("plain%s\\n", (const unsigned char *)"er");"""
     run(kernel(body), out=np.zeros(32, np.int32))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -202,8 +203,8 @@ def score(plan: Plan, *dense: Any, progress: bool = False) -> Score:
     With `progress`, a line counts the blocks that have run.
     """
     total, parts = int(np.prod(plan.launch.grid)), []
-    line = {"unit": " blocks", "delay": 2.0, "leave": False, "disable": not progress}
-    with tqdm(total=total, **line) as bar:
+    line: Any = {"file": sys.stdout, "delay": 2, "leave": False, "disable": not progress}
+    with tqdm(total=total, unit=" blocks", **line) as bar:
         for first in range(0, total, _BLOCKS):
             blocks = range(first, min(first + _BLOCKS, total))
             table = requests(trace(plan, *dense, block=blocks, timeout=_SECONDS))

@@ -480,5 +480,6 @@ STUFFED = {
     "many": Stuffed("five hundred files beside it (G12)", "", "was left out"),
     "devices": Stuffed("a pipe, a socket and links beside it (G11, G13)", "", "no plain file"),
     "shadows": Stuffed("files with the library's names beside it (G10)"),
+    "latin1": Stuffed("a file beside it whose name is not UTF-8, as from a zip of Windows"),
     "claims": Stuffed("cells of its own that claim points", "777"),
 }

@@ -147,6 +147,8 @@ def _add_files(folder: Path, kind: str) -> None:
         (folder / "passwd.txt").symlink_to("/etc/passwd")
         with socket.socket(socket.AF_UNIX) as listening, contextlib.chdir(folder):
             listening.bind("socket")
+    elif kind == "latin1":
+        (folder / os.fsdecode(b"Gr\xf6\xdfe.txt")).write_text("x")
     elif kind == "shadows":
         wrong = "raise SystemExit('shadowed')"
         (folder / "accelviz").mkdir()

@@ -53,6 +53,17 @@ def test_a_student_s_output_is_discarded(capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("number", [7, 7.0, np.int64(7), np.float32(7), True])
+def test_a_whole_number_of_any_type(number):
+    assert common.whole("it", [number]) == [int(number)]
+
+
+@pytest.mark.parametrize("number", ["7", " 7 ", b"7", 7.5, np.nan])
+def test_a_text_is_no_whole_number(number):
+    with pytest.raises(AssertionError, match="which is no whole number"):
+        common.whole("it", [number])
+
+
 def test_an_error_names_its_case():
     with pytest.raises(ValueError, match="^a hub: wrong$"), common.case("a hub"):
         raise ValueError("wrong")

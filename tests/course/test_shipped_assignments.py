@@ -109,4 +109,6 @@ def test_nbgrader_exports_the_same_totals(course, grades, tmp_path):
 def test_the_course_s_seed_is_its_own(tmp_path):
     release(tmp_path, ["A5"])
     text = (tmp_path / "nbgrader_config.py").read_text()
-    assert int(text.split("SandboxedExecute.seed = ")[1]) == Course(tmp_path).seed() > 0
+    seed = Course(tmp_path).seed()
+    assert int(text.split("SandboxedExecute.seed = ")[1]) == seed
+    assert seed.bit_length() > 64, "a submission sees one drawn input, and can try all small seeds"

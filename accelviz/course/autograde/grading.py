@@ -328,5 +328,5 @@ def _key(notebook: Any, folder: Path, assignment: Assignment, seed: int) -> str:
     files = [folder / path for path in companions(folder)[0]]
     files += sorted(path for path in assignment.folder.rglob("*") if path.is_file())
     for path in files:
-        digest.update(path.name.encode() + path.read_bytes())
+        digest.update(os.fsencode(path.name) + b"\0" + path.read_bytes())
     return digest.hexdigest()

@@ -67,7 +67,8 @@ def whole(name: str, values: Any) -> list[int]:
     """Return numbers as int; AssertionError for a float that is not whole."""
     numbers = list(values)
     for number in numbers:
-        require(float(number).is_integer(), f"{name} has {number}, which is no whole number")
+        is_whole = not isinstance(number, str | bytes) and float(number).is_integer()
+        require(is_whole, f"{name} has {number!r}, which is no whole number")
     return [int(number) for number in numbers]
 
 
