@@ -18,7 +18,7 @@ from accelviz.plans.replay import in_pieces
 from accelviz.random import row_uniform
 from accelviz.strategies.attention.scores import dropout_factors, score_operands
 from accelviz.strategies.spmm import extrema, gradient
-from accelviz.strategies.spmm.operation import sum_rows
+from accelviz.strategies.spmm.row_sums import sum_rows
 from accelviz.torch.host_attention import add_gradients, attend
 from accelviz.torch.host_graph import CSR, adjacency, edge_array, no_such_node
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from accelviz.arrays import Floats, Ints
-from accelviz.compiled import njit
+from accelviz.arrays import Ints
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, NONZEROS, ROWS, Arrays, Traffic
 from accelviz.strategies.exact import by_rows, product, replay_rows
+from accelviz.strategies.spmm.row_sums import sum_rows
 
 
 def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
@@ -53,46 +53,6 @@ def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> 
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Add the products of every record of the workload to its row; see `Operation.replay`."""
     return replay_rows(sum_rows, ("values", "X", "Y"), plan)
-
-
-# "contract" lets a multiply and an add fuse, as they do on a GPU; sums keep their order.
-@njit(nogil=True, fastmath={"contract"})
-def sum_rows(first: int, last: int, walk: Any, values: Floats, X: Floats, Y: Floats) -> None:
-    """Compute rows `first` to `last` - 1 of `Records.walk`."""
-    first_record, nz_start, nz_count, columns, output_rows = walk
-    n_cols, zero = X.shape[1], np.float32(0)
-    for row in range(first, last):
-        y, begun = Y[output_rows[row]], False
-        for record in range(first_record[row], first_record[row + 1]):
-            # Independent loads of four rows of X hide the latency of random accesses. The odd ones
-            # come first, so that the sum begins with them and not with a pass that writes zeros.
-            # Unsigned indices avoid NumPy's test for negative ones.
-            k = nz_start[record]
-            stop = k + nz_count[record]
-            if (stop - k) & 1:
-                a0, x0 = values[k], X[np.uint32(columns[k])]
-                for c in range(n_cols):
-                    y[c] = (y[c] if begun else zero) + a0 * x0[c]
-                k, begun = k + 1, True
-            if (stop - k) & 2:
-                a0, x0 = values[k], X[np.uint32(columns[k])]
-                a1, x1 = values[k + 1], X[np.uint32(columns[k + 1])]
-                for c in range(n_cols):
-                    y[c] = (y[c] if begun else zero) + a0 * x0[c] + a1 * x1[c]
-                k, begun = k + 2, True
-            while k < stop:
-                a0, x0 = values[k], X[np.uint32(columns[k])]
-                a1, x1 = values[k + 1], X[np.uint32(columns[k + 1])]
-                a2, x2 = values[k + 2], X[np.uint32(columns[k + 2])]
-                a3, x3 = values[k + 3], X[np.uint32(columns[k + 3])]
-                for c in range(n_cols):
-                    partial = (y[c] if begun else zero) + a0 * x0[c] + a1 * x1[c]
-                    y[c] = partial + a2 * x2[c] + a3 * x3[c]
-                k, begun = k + 4, True
-        # As in a kernel, rows without a record are not written.
-        if not begun and first_record[row] < first_record[row + 1]:
-            for c in range(n_cols):
-                y[c] = zero
 
 
 SPMM = Operation(
