@@ -122,7 +122,9 @@ def test_two_barriers_of_two_branches_are_named(threads):
 EXCHANGES = [
     ("if (t % 32 < 16) __syncwarp(); Y[t] = 1;", False),
     ("s[t] = X[t]; if (t % 32 < 16) __syncwarp(); Y[t] = s[t ^ 1];", False),
-    ("if (t % 32 < 16) { __syncwarp(); Y[t] = 1; } else { Y[t] = 2; }", True),
+    ("if (t % 32 < 16) { __syncwarp(); Y[t] = 1; } else { Y[t] = 2; }", False),
+    ("if (t % 32 < 16) { __syncwarp(0xffff); Y[t] = 1; } else { Y[t] = 2; }", True),
+    ("if (t % 32 >= 16) { Y[t] = 2; return; } __syncwarp(); Y[t] = 1;", True),
     ("if (t % 32 >= 16) return; __syncwarp(); Y[t] = 1;", True),
     ("if (t % 32 < 16) __syncwarp(0xffff); Y[t] = 1;", True),
     ("float x = 0; if (t % 32 < 16) x = __any_sync(~0u, X[t]); Y[t] = x;", False),

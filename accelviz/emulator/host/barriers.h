@@ -142,17 +142,23 @@ inline bool complete_exchange(const Thread &self) {
     unsigned votes = 0, present = 0;
     bool orders = false;
     bool any_left = false;
+    const Thread *departed = nullptr;
     for (unsigned lane : Lanes{named}) {
         const Thread &thread = mates[lane];
         values[lane] = thread.value;
         if (thread.state == State::DONE) {
             any_left |= !thread.judged;
+            if (went_past(thread, self)) departed = &thread;
             continue;
         }
         if (thread.mask != mask) return false;
         votes |= unsigned(thread.vote) << lane;
         present |= 1u << lane;
         orders |= thread.orders;
+    }
+    if (departed) {
+        report_missing("lanes missing", self, departed, 0, 0);
+        current->fiber->leave();
     }
     if (any_left) {
         const auto is_present = [&](const Thread &thread) {

@@ -55,6 +55,14 @@ inline std::uint32_t last_code(const Thread &thread) {
     return std::uint32_t(thread.last & basic_block ? thread.before_last : thread.last);
 }
 
+// Whether a thread that has left ran other code behind an exchange than the lanes that wait there,
+// as in an `else`: a mask may name lanes that have left before it, not lanes that do something else.
+inline bool went_past(const Thread &departed, const Thread &waiting) {
+    const std::uint64_t last = base + std::uint32_t(last_code(departed) - std::uint32_t(base));
+    return departed.code != waiting.code && is_in_kernel(waiting.code) && is_in_kernel(last) &&
+           last > waiting.code;
+}
+
 // The code that a thread that has left has run since the last barrier, as far as it is known,
 // without its last basic blocks if these access nothing.
 inline std::vector<std::uint32_t> run_code(const Thread &thread) {
