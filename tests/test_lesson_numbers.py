@@ -94,7 +94,7 @@ def rungs():
     assert more.xs(32, level="columns").min().round(2) >= 1.01
     assert more.xs(128, level="columns").max().round(2) <= 0.99
     assert len(more.xs(32, level="columns")) == 8
-    yield "but eight times the same sign"
+    yield "but the same sign on four graphs"
 
 
 def densities():
