@@ -21,6 +21,13 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(autouse=True)
+def _no_progress_bar(monkeypatch):
+    """Leave out the bar, which a loaded machine prints before the verdict."""
+    bar = my_spmm.tqdm
+    monkeypatch.setattr(my_spmm, "tqdm", lambda **options: bar(**options | {"disable": True}))
+
+
+@pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
