@@ -25,13 +25,17 @@ from torch.nn import functional
 from accelviz import torch as ours
 from accelviz.graph import Graph
 
+COLUMNS = (
+    *("gpus", "nodes", "columns", "features_gib", "peak_gib", "median_ms", "p10_ms", "p90_ms"),
+    *("steps", "first_loss", "loss", "halo_rows", "error"),
+)
 #: Neighbors of a node, and nodes of a range that has one of them.
 DEGREE, RANGE = 5, 1000
 
 
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("--nodes", type=int, default=24_000_000)
+    options.add_argument("--nodes", type=int, default=40_000_000)
     options.add_argument("--columns", type=int, default=1024)
     options.add_argument("--steps", type=int, default=20, help="timed steps")
     chosen = options.parse_args()
@@ -52,7 +56,7 @@ def main() -> None:
         machine = full_machine(part.device.type) | {"torch": torch.__version__}
         if is_gpu:
             machine["gpu_gib"] = torch.cuda.get_device_properties(0).total_memory / 2**30
-        append([row | machine], chosen.output)
+        append([dict.fromkeys(COLUMNS) | row | machine], chosen.output)
         print(row, flush=True)
     distributed.barrier()
     distributed.destroy_process_group()
