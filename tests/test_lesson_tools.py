@@ -1,10 +1,14 @@
 """Tools of lessons: graphs of given degrees, traces of launches, changed kernels."""
 
+import json
+import re
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
 import accelviz
-from accelviz.course import changed, traced, verdict, whole_source
+from accelviz.course import changed, folded_source, traced, verdict, whole_source
 from accelviz.datasets import graph_of_degrees
 from accelviz.devices import find_device
 from accelviz.errors import ArgumentError
@@ -51,3 +55,25 @@ def test_a_changed_kernel_has_a_verdict():
     assert "row_pointers[row" in line
     with pytest.raises(ArgumentError, match="is there 0 times"):
         changed(plan, ("nowhere", ""))
+
+
+def test_lesson_7_quotes_the_kernel_as_it_is():
+    lesson = Path(__file__).parents[1] / "notebooks" / "07-a-cuda-kernel.ipynb"
+    cells = json.loads(lesson.read_text("utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    seen = re.sub(r"<details>.*?</details>", "", text, flags=re.S)
+    quoted = "…\n".join(re.findall(r"```cuda\n(.*?)```", seen, re.S)).split("…\n")
+    plan = accelviz.plan(graph_of_degrees([1]), "accel_gcn", 1)
+    kernel = "\n".join(line.strip() for line in whole_source(plan).splitlines())
+    assert len(quoted) == 4
+    for lines in quoted:
+        assert "\n".join(line.strip() for line in lines.splitlines()) in kernel, lines
+
+
+def test_a_folded_source_is_the_whole_kernel_as_text():
+    plan = accelviz.plan(graph_of_degrees([1]), "accel_gcn", 1)
+    page = folded_source(plan).data
+    lines = whole_source(plan).splitlines()
+    assert page.startswith(f"<details><summary>The whole kernel, {len(lines)} lines</summary>")
+    assert "   1  #include &quot;common.cuh&quot;\n" in page
+    assert f"{len(lines):4d}  {lines[-1]}</pre></details>" in page

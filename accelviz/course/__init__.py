@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from accelviz.course.exercise import PRODUCTS, compare, sealed
-    from accelviz.course.lesson import changed, sparse_columns, traced, verdict, whole_source
+    from accelviz.course.lesson import (
+        changed,
+        folded_source,
+        sparse_columns,
+        traced,
+        verdict,
+        whole_source,
+    )
     from accelviz.course.references import known
     from accelviz.widgets import predict
 
@@ -13,6 +20,7 @@ __all__ = [
     "PRODUCTS",
     "changed",
     "compare",
+    "folded_source",
     "known",
     "predict",
     "sealed",

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import re
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -53,6 +54,16 @@ def whole_source(plan: Plan) -> str:
         header = (folder / name).read_text("utf-8").replace("#pragma once\n", "")
         text = text.replace(f'#include "{name}"\n', header)
     return re.sub(r"\A(//.*\n|\n)+", "", text)
+
+
+def folded_source(plan: Plan) -> Any:
+    """Return the source of a plan's kernel, with line numbers, behind a line that unfolds it."""
+    from IPython.display import HTML
+
+    lines = whole_source(plan).splitlines()
+    numbered = "\n".join(f"{number:4d}  {line}" for number, line in enumerate(lines, 1))
+    title = f"The whole kernel, {len(lines)} lines"
+    return HTML(f"<details><summary>{title}</summary><pre>{escape(numbered)}</pre></details>")
 
 
 def changed(plan: Plan, *changes: tuple[str, str], **fields: Any) -> Plan:
