@@ -294,6 +294,17 @@ def test_links_lead_to_files_and_headings(page):
             assert anchor in headings(target), f"{link}#{anchor}"
 
 
+#: Rows above which a table is a CSV beside a picture.
+MOST_ROWS = 12
+
+
+@pytest.mark.parametrize("page", [ROOT / page for page in PAGES], ids=lambda page: page.name)
+def test_tables_of_pages_are_short(page):
+    tables = re.findall(r"(?:^\|.*\n?)+", page.read_text("utf-8"), re.M)
+    long_tables = [table.splitlines()[0] for table in tables if table.count("\n") > MOST_ROWS + 2]
+    assert long_tables == []
+
+
 def test_what_is_installed_is_what_is_locked():
     if Path(sys.prefix) != ROOT / ".venv":
         pytest.skip("not in the environment that make installs")

@@ -32,6 +32,13 @@ SOURCES = {
     "dsxplore": "DSXplore (chapter 6)",
     "receptive": "3D receptive field (chapter 7)",
 }
+#: Where a long chapter's evaluation begins, in a table of its own.
+EVALUATION = {
+    "qgtc": "Figure 2.7a, b",
+    "gnnadvisor": "Figure 3.8",
+    "mgg": "Figures 4.7, 4.9",
+    "tc_gnn": "Figure 5.3a, b",
+}
 
 
 def spread(values: pd.Series, digits: int = 2) -> str:
@@ -396,7 +403,7 @@ def filled(text: str, results: Results) -> str:
 
 
 def of_source(source: str) -> Callable[[Results], str]:
-    """Return a function of the table of a source."""
+    """Return a function of the table of a source; its evaluation may be a second table."""
 
     def section(results: Results) -> str:
         rows = items()
@@ -405,7 +412,11 @@ def of_source(source: str) -> Callable[[Results], str]:
             (row.item, row.printed, filled(row.here, results), row.where)
             for row in rows.itertuples()
         ]
-        return markdown(("item", "printed", "here", "where"), lines, align="---")
+        start = [*rows["item"]].index(EVALUATION[source]) if source in EVALUATION else 0
+        parts = [lines[:start], lines[start:]] if start else [lines]
+        header = ("item", "printed", "here", "where")
+        tables = [markdown(header, part, align="---") for part in parts]
+        return "\n\nIts evaluation:\n\n".join(tables)
 
     return section
 
