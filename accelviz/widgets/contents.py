@@ -76,7 +76,7 @@ def times_content(graph: Graph, operation: Operation) -> dict[str, Any]:
         dates = " to ".join(sorted({times["date"].min(), times["date"].max()}))
         where = f"{', '.join(times['hardware'].unique())}, {dates}"
     run, runs = pd.factorize(times["run"])
-    first = [int(np.argmax(run == i)) for i in range(len(runs))]
+    first = times.iloc[[int(np.argmax(run == i)) for i in range(len(runs))]]
     return {
         "where": where,
         "graphs": [] if where else recorded_graphs(operation),
@@ -88,14 +88,18 @@ def times_content(graph: Graph, operation: Operation) -> dict[str, Any]:
         "high": times["quartile3_us"].round(3).tolist(),
         "run": run.tolist(),
         "runs": [
-            {
-                "where": "{hardware}, {date}".format(**times.iloc[i][["hardware", "date"]]),
-                "launch": round(float(times["launch_us"].iloc[i]), 3),
-            }
-            for i in first
+            {"where": name, "launch": round(float(launch), 3)}
+            for name, launch in zip(_run_names(first), first["launch_us"], strict=True)
         ],
         "limit": times["gather_limit_us"].round(3).tolist(),
     }
+
+
+def _run_names(runs: pd.DataFrame) -> list[str]:
+    """Return hardware and date of each run, with the time of day where a date has several runs."""
+    days = runs["hardware"] + ", " + runs["date"]
+    times = days + " " + runs["run"].str[11:16]
+    return days.where(~days.duplicated(keep=False), times).tolist()
 
 
 def operation_content(operation: Operation) -> dict[str, Any]:

@@ -88,6 +88,7 @@ def test_which_setting_is_fastest_for_pubmed_with_64_columns(newcomer):
     reader.act("click", "[data-group=numbers]")
     times = recorded_times(accelviz.load_graph("pubmed")).query("columns == 64")
     times = times[times["strategy"].isin(accelviz.strategies())]
+    times = times[times["run"] == times.groupby("run")["strategy"].nunique().idxmax()]
     fastest = times.loc[times["median_us"].idxmin()]
     text = reader.read("[data-view=recorded] p")
     assert f"with 64 columns: {fastest['strategy']}" in text
@@ -119,8 +120,7 @@ def test_what_does_sorting_change(newcomer):
     )
     text = reader.read(".av-of-side")
     assert f"{percent(after)} of warp time idle" in text
-    change = round(100 * after, 1) - round(100 * before, 1)
-    assert f"({'+' if change > 0 else '−'}{abs(change):.1f} pt)" in text
+    assert f"(before: {percent(before)})" in text
 
 
 def test_which_of_two_strategies_is_faster_and_which_idles_more(newcomer):
@@ -186,4 +186,4 @@ def test_when_is_a_warp_without_work_done(newcomer):
     reader = newcomer("cora", trace=True, second=None, row=1914)
     reader.act("click", "[data-group=play]")
     reader.act("press", ".av-tracks", "End")
-    assert "Done, and idle until the block ends: 11 warps." in reader.read(".av-request")
+    assert "Done, and idle until the block ends: warps 2 to 11." in reader.read(".av-request")

@@ -68,7 +68,10 @@ class AccelGcnSettings(Settings):
         why=_NZS[1],
     )
     partition: str = setting(
-        "block", "unit that a record of metadata describes", choices=("block", "warp")
+        "block",
+        "whose work a record of metadata describes: a block's, which has rows of one degree, or a "
+        "warp's, with the rows in the graph's order",
+        choices=("block", "warp"),
     )
     combined_warp: bool = setting(
         True,

@@ -12,10 +12,15 @@ const RULE = "By rule: the strategy chooses it from the graph and the number of 
 
 const valueOf = (event: Event) => (event.target as HTMLInputElement).value;
 
+/** A menu; where there is nothing to choose, the text of its only option. */
 export function menu(
   name: string, label: unknown, title: string, options: [value: string, text: string][],
   value: string, act: (value: string) => void,
 ) {
+  if (options.length < 2)
+    return html`<div class="av-control av-menu">${
+      typeof label === "string" ? html`<span title=${title}>${label}</span>` : label}<output
+      data-control=${name} title=${title}>${options[0]?.[1]}</output></div>`;
   return html`<label class="av-control av-menu">${
     typeof label === "string" ? html`<span title=${title}>${label}</span>` : label}<select
       data-control=${name} data-lm-suppress-shortcuts="true" aria-description=${title || nothing}

@@ -1,9 +1,10 @@
 // The top of the panel: the headline with times and idle shares, the buttons, and the controls.
 
 import { button, html, menu, slider, steps } from "./controls";
-import { difference, micros, number, idleShareText } from "./numbers";
+import { count, difference, micros, number, idleShareText, percent } from "./numbers";
 import type { Act } from "./panel";
 import { pythonCall, headingOf, savePng } from "./share";
+import { quartilesOverlap, spreadText, timesOfOneRun } from "./times";
 import { tour } from "./tour";
 import type { Parameter, Scene, Side, Strategy, Tree } from "./types";
 
@@ -52,7 +53,7 @@ export function controlPanel(scene: Scene, act: Act) {
   const secondOptions = strategyOptions.map(([name, text]): [string, string] =>
     [name, name === b?.strategy ? b.label : text]);
   return html`<div class="av-controls" role="group" aria-label="settings">
-    ${menu("graph", "graph", "The graph whose adjacency matrix is A",
+    ${menu("graph", "graph", scene.graphs.length > 1 ? GRAPH : `${GRAPH} ${ONE_GRAPH}`,
       scene.graphs.map((name) => [name, name]), settings.graph, (graph) => act.set({ graph }))}
     ${menu("first", html`${markOf(0)}<span title=${FIRST}>strategy</span>`, FIRST, strategyOptions,
       settings.first, (value) => act.set({ first: value }))}
@@ -71,7 +72,7 @@ export function controlPanel(scene: Scene, act: Act) {
     "follow", scene.graph.rows - 1, settings.row, act.follow)}
     ${steps("block", "block", "The block of warps that is shown: one of those that have the row",
       (a.partition?.blocks ?? 0) - 1, settings.block, (block) => act.set({ block }))}
-    ${menu("sorted", "rows", SORTED, a.isSortable ? ROW_ORDERS
+    ${menu("sorted", "rows", a.isSortable ? SORTED : NOT_SORTABLE, a.isSortable ? ROW_ORDERS
       : [["", a.order ? "by degree, as the strategy does" : "as the strategy does"]],
     a.sorted ? "yes" : "", (value) => act.set({ sorted: value === "yes" }))}
     <div class="av-parameters">${
@@ -79,8 +80,12 @@ export function controlPanel(scene: Scene, act: Act) {
     .map((parameter) => parameterControl(parameter, a, act))}</div></div>`;
 }
 
+const GRAPH = "The graph whose adjacency matrix is A.";
+const ONE_GRAPH = "Other graphs need a kernel: open this page in a notebook.";
 const SORTED = "The order in which the first strategy walks the rows. By degree: what degree " +
   "sorting alone changes. Nothing was recorded of rows that are sorted beforehand.";
+const NOT_SORTABLE = "The order in which the first strategy walks the rows. It has no other one: " +
+  "its partition is made for this order. accel_gcn has the graph's order with partition warp.";
 const ROW_ORDERS: [string, string][] =
   [["", "in the graph's order"], ["yes", "sorted by degree beforehand"]];
 
@@ -123,39 +128,65 @@ const IDLE_TITLE = "A block lasts as long as its busiest warp; during this share
 
 /** A side in the headline: its time on a GPU and the idle share of its warp time. */
 function sideLine(side: Side, i: number, before: Side | null) {
-  const { label, description, summary, needsList, times: { recorded, runName } } = side;
+  const { label, description, summary, needsList, times: { recorded, records, runName } } = side;
+  const others = records.filter((record) => record !== recorded);
   const title = !recorded ? "This setting was not measured; of settings between measured ones " +
     "nothing is said." : `Median time of the kernel, measured on ${
     runName(recorded.run).replace(", ", " on ")}, and not where this page is open. Half of the ` +
-    `repeats took ${micros(recorded.low)} to ${micros(recorded.high)}.`;
-  // Times of different runs are not compared.
-  const timeBefore = before?.times.recorded;
-  const isComparable = recorded !== null && timeBefore?.run === recorded.run;
-  const than = before ? `Than with ${before.label}, before the last change.` : "";
-  const points = than && `${than} pt: percentage points.`;
+    `repeats took ${spreadText(recorded)}.${others.map(({ median, run }) =>
+      ` In the run of ${runName(run)} it took ${micros(median)}.`).join("")}`;
+  const medians = records.map(({ median }) => median);
+  const range = records.length < 2 ? "" : html` <span title=${title}>(${
+    spreadText({ low: Math.min(...medians), high: Math.max(...medians) }).replace(" µs", "")} in ${
+    records.length} runs)</span>`;
   // With `needsList`, Python must list the workload first.
   const waiting = !Number.isNaN(summary.idle_share)
     ? `${idleShareText(side)} of warp time idle`
     : needsList ? "its warps are not listed here" : "does not say what its warps do";
   return html`<div class="av-of-side">${markOf(i)} <span title=${description}>${label}</span>: ${
     recorded ? html`<b title=${title}>${micros(recorded.median)}</b> ` : ""}<span
-    title=${title}>${recorded ? "recorded" : "no time recorded"}</span>${isComparable
-      ? differenceText(recorded.median, timeBefore!.median, micros, than,
-          (by) => by > 0 ? "av-worse" : "av-better") : ""}, <span
-    title=${IDLE_TITLE}>${waiting}</span>${
-      differenceText(100 * summary.idle_share, 100 * (before?.summary.idle_share ?? NaN),
-        (by) => `${by.toFixed(1)} pt`, points)}</div>`;
+    title=${title}>${recorded ? "recorded" : "no time recorded"}</span>${range}, <span
+    title=${IDLE_TITLE}>${waiting}</span>${before ? beforeText(side, before) : ""}</div>`;
 }
 
-/** The difference to the value before the last change, as "(+1.2 µs)" with one decimal; empty if
- *  zero or not known. `title` is its tooltip, `classOf` returns the CSS class of a difference. */
-function differenceText(
-  valueNow: number | null, valueBefore: number | null | undefined, format: (by: number) => string,
-  title: string, classOf: (by: number) => string = () => "",
-) {
-  const change = difference(valueNow ?? NaN, valueBefore ?? NaN, 1);
-  return change ? html` <span class=${classOf(change)} title=${title}>(${change > 0 ? "+" : "−"}${
-    format(Math.abs(change))})</span>` : "";
+/** Time and idle share before the last change, as far as they have changed: "(before: 7.8 µs,
+ *  16.2 %)". The time is one of the same run as the time now: others are not compared. */
+function beforeText(side: Side, before: Side) {
+  const [now] = side.times.recorded ? [{ records: [side.times.recorded] }] : [];
+  const pair = now && timesOfOneRun(now, before.times), share = idleShareText(before);
+  const slower = pair ? difference(pair[0].median, pair[1].median, 1) : 0;
+  const facts = [slower && html`<span class=${slower > 0 ? "av-worse" : "av-better"}>${
+    micros(pair![1].median)}</span>`, share !== idleShareText(side) && share].filter(Boolean);
+  return facts.length ? html` <span title="Before the last change: ${before.label}.">(before: ${
+    facts.map((fact, i) => html`${i ? ", " : ""}${fact}`)})</span>` : "";
+}
+
+/** Why the idle share and the warp time, or the recorded time, went to opposite sides with the last
+ *  change of the first setting; empty if they did not. */
+export function contradictionText({ a, before }: Scene) {
+  if (!before) return "";
+  const [was, is] = [before.summary, a.summary], pair = timesOfOneRun(before.times, a.times);
+  const share = difference(100 * is.idle_share, 100 * was.idle_share, 1);
+  const [rose, less] = share > 0 ? ["rose", "less"] : ["fell", "more"];
+  const slots = (is.slots ?? NaN) - (was.slots ?? NaN);
+  const time = pair && !quartilesOverlap(pair[0], pair[1]) ? pair[1].median - pair[0].median : 0;
+  if (!share || !(share * slots < 0) && !(share * time < 0)) return "";
+  const went = `The idle share ${rose}, ${percent(was.idle_share)} to ${percent(is.idle_share)}`;
+  const timeText = share * time < 0
+    ? `the kernel took ${less} time, ${micros(pair![0].median)} before and ${
+      micros(pair![1].median)} now, in one run` : "";
+  const steps = ({ slots, steps }: Side["summary"]) =>
+    `${count(slots!, "step")}, ${number(slots! - steps!)} of them idle`;
+  const by = (before: number, now: number) =>
+    `${now < before ? "fell" : "rose"} by ${percent(Math.abs(now / before - 1), 0)}`;
+  if (!(share * slots < 0))
+    return `${went}, but ${timeText}: idle time is only a part of its time.`;
+  const alike = a.rowPerLane && a.sorted !== before.sorted
+    ? " A warp lasts as long as the longest of its 32 rows, and sorted rows of a warp are alike."
+    : "";
+  return `${went}, but there is ${less} warp time: ${steps(was)}, before; ${steps(is)}, now. ` +
+    `Idle steps ${by(was.slots! - was.steps!, is.slots! - is.steps!)}, busy ones ${
+      by(was.steps!, is.steps!)}.${alike}${timeText && ` Likewise ${timeText}.`}`;
 }
 
 /** Names of the controls on which a decision tree depends. */

@@ -2,7 +2,7 @@
 // `open` shows a page without a kernel; a widget (kernel.ts) connects an open page to its kernel.
 
 import { button, html, render } from "./controls";
-import { controlPanel, strategySummaries, headline } from "./header";
+import { contradictionText, controlPanel, strategySummaries, headline } from "./header";
 import { type Link, makeLink } from "./link";
 import { unpackText } from "./pack";
 import { glossaryText } from "./share";
@@ -108,13 +108,17 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
       class="av-view"></div></section>`)}</div>`;
 
   function renderFrame(state: Scene) {
+    // The story answers in its own words.
+    const contradiction = currentGroup === "story" ? "" : contradictionText(state);
     // Messages come below the views, so that they move nothing, and stay visible (CSS "sticky").
     render(html`${headline(state, act, panel)}${controlPanel(state, act)}${
       strategySummaries(state, panel)}
       <div class="av-tabs" role="tablist">${GROUPS.map(tab)}</div>
       <div class="av-views">${GROUPS.map(group)}</div>
       <div class="av-notes"><div class="av-message ${state.warns ? "" : "av-gentle"}" role="alert"
-        ?hidden=${!state.message}>${state.message}</div><div class="av-progress"
+        ?hidden=${!state.message}>${state.message}</div><div class="av-message av-gentle av-why"
+        role="status" ?hidden=${!contradiction || Boolean(state.message)}>${
+          contradiction}</div><div class="av-progress"
         ?hidden=${!state.progress}><span role="status">${state.progress}</span> ${
           button("cancel", "Cancel", "Do not wait for it", act.cancel)}</div></div>`, panel);
     panel.dataset.shown = currentGroup;

@@ -74,9 +74,9 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     wantsSorted: boolean,
   ) {
     const { owner } = strategy;
-    const lookUp = (values: Values) =>
-      lookUpScheme(strategy, data.columns, nCols, values, graph.name);
-    const workload = strategy.scheme ? undefined : lists.get(key), chosen = lookUp(parameters);
+    const lookUp = (columns: number) =>
+      lookUpScheme(strategy, data.columns, columns, parameters, graph.name);
+    const workload = strategy.scheme ? undefined : lists.get(key), chosen = lookUp(nCols);
     if (strategy.scheme && !chosen) return null;
     const isSortable = Boolean(chosen && !ALREADY_SORTED.has(chosen.scheme));
     const sorted = wantsSorted && isSortable;
@@ -100,6 +100,9 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
       strategy: strategy.name, worker, owner, parameters, resolved, partition, summary, hardware,
       /** Whether its workload must be listed by Python, and has not been yet. */
       needsList, nCols, key, partitionKey, reading,
+      /** How its workers read a row with another number of columns. */
+      readingWith: (columns: number) =>
+        (data.columns.includes(columns) && lookUp(columns)?.reading) || null,
       /** Why there is no partition to draw. */
       missingReason: chosen?.scheme === "library" ? "A library does not say which warp does what."
         : needsList ? "Python lists which of its warps does what; that takes a running kernel."
@@ -144,7 +147,8 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     return { ...settings, row, block: low === undefined ? block : clamp(block, low, high) };
   }
 
-  function set(change: Change) {
+  /** Change settings; unless `isBlockChosen`, the block shown is one of the row's. */
+  function set(change: Change, isBlockChosen = "block" in change && !("row" in change)) {
     const complete = { ...settings, ...change,
       parameters: { ...settings.parameters, ...change.parameters } as Values };
     if (change.graph && !opened.has(change.graph))
@@ -159,7 +163,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
       (complete.second === null || sideOf(complete.second, complete.pinned));
     refused = isAccepted ? "" : "The strategy cannot have these values together.";
     if (!state.gentle) state.message = ""; // the message concerned the settings before
-    if (isAccepted) settings = withRowAndBlock(settings, "block" in change && !("row" in change));
+    if (isAccepted) settings = withRowAndBlock(settings, isBlockChosen);
     if (!isAccepted || JSON.stringify(settings) === JSON.stringify(before)) { // nothing to undo
       settings = before;
       return notify();
@@ -293,8 +297,8 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
       pinnedSorted: settings.sorted }),
     /** Show the traced block again, without changing the second side. */
     replay() {
-      const { graph, first, nCols, row, block, parameters } = tracedSettings!;
-      set({ graph, first, nCols, row, block, parameters: onlyThese(parameters) });
+      const { graph, first, nCols, row, block, parameters, sorted } = tracedSettings!;
+      set({ graph, first, nCols, row, block, sorted, parameters: onlyThese(parameters) }, true);
     },
     swap: () => settings.second !== null && set({
       first: settings.second, parameters: { ...settings.pinned },

@@ -1,7 +1,7 @@
 // Kernel times of a setting that were recorded on a GPU. Nothing is computed for settings between
 // recorded ones.
 
-import { parameterText } from "./numbers";
+import { micros, parameterText } from "./numbers";
 import type { Strategy, TimesTable, Value, Values } from "./types";
 
 /** A value other than text as a Python literal. */
@@ -17,13 +17,13 @@ export interface SettingTime extends Recorded {
   strategy: string; parameters: Values; label: string;
 }
 
-/** All recorded settings of a strategy; of equal settings the first in the table. */
+/** All settings of a strategy that a run has recorded; of equal settings the first in the table. */
 export function allRecorded(
-  table: TimesTable | undefined, strategy: Strategy, nCols: number,
+  table: TimesTable | undefined, strategy: Strategy, nCols: number, run: number,
 ): SettingTime[] {
   const times = new Map<string, SettingTime>();
   const rows = table?.strategy.flatMap((name, i) =>
-    name === strategy.name && table.columns[i] === nCols ? [i] : []) ?? [];
+    name === strategy.name && table.columns[i] === nCols && table.run[i] === run ? [i] : []) ?? [];
   const isVaried = (key: string) => new Set(rows.map((i) => table!.setting[i][key])).size > 1;
   for (const i of rows) {
     const texts = table!.setting[i];
@@ -50,15 +50,42 @@ export function allRecorded(
   return [...times.values()];
 }
 
+/** Runs that have times of some strategies, those with most strategies first. */
+export function runsOf(table: TimesTable | undefined, names: string[], nCols: number) {
+  const strategies = new Map<number, Set<string>>();
+  table?.strategy.forEach((name, i) => {
+    if (table.columns[i] !== nCols || !names.includes(name)) return;
+    const run = table.run[i];
+    strategies.set(run, (strategies.get(run) ?? new Set()).add(name));
+  });
+  return [...strategies].sort(([, a], [, b]) => b.size - a.size).map(([run]) => run);
+}
+
+/** Whether two recorded times are not apart: the ranges of the middle half of the repeats meet. */
+export const quartilesOverlap = (a: Recorded, b: Recorded) => a.low <= b.high && b.low <= a.high;
+
+/** "6.4 to 6.6 µs", the middle half of the repeats. */
+export const spreadText = ({ low, high }: Pick<Recorded, "low" | "high">) =>
+  `${micros(low).replace(" µs", "")} to ${micros(high)}`;
+
+/** Recorded times of two settings in one run; null if no run has both. */
+export function timesOfOneRun(a: { records: Recorded[] }, b: { records: Recorded[] }) {
+  for (const first of a.records) {
+    const second = b.records.find(({ run }) => run === first.run);
+    if (second) return [first, second];
+  }
+  return null;
+}
+
 /** Look up recorded times. Of equal settings the first in the table counts. */
 export function timesOf(
   table: TimesTable | undefined, strategy: Strategy, nCols: number, parameters: Values,
 ) {
   const { where = "", graphs = [] } = table ?? {};
   const columns = [...new Set(table?.columns)].sort((a, b) => a - b);
-  const rows = table?.strategy.flatMap((name, i) =>
-    name === strategy.name && table.columns[i] === nCols ? [i] : []) ?? [];
-  const matches = (values: Values) => rows.filter((i) => Object.entries(values).every(
+  const ofStrategy = table?.strategy.flatMap((name, i) => name === strategy.name ? [i] : []) ?? [];
+  const rows = ofStrategy.filter((i) => table!.columns[i] === nCols);
+  const matches = (values: Values, of = rows) => of.filter((i) => Object.entries(values).every(
     ([name, value]) => value === null || table!.setting[i][name] === pythonValue(value)));
   const recordOf = (row: number): Recorded => ({
     median: table!.median[row], low: table!.low[row], high: table!.high[row], run: table!.run[row],
@@ -87,8 +114,15 @@ export function timesOf(
   return {
     where, graphs, columns, curves,
     recorded: exact === undefined ? null : recordOf(exact),
-    /** The setting's recorded times, of several runs. */
-    records: exactRows.map(recordOf),
+    /** The setting's recorded times, one of each run. */
+    records: exactRows.filter((row, i) => exactRows.findIndex((other) =>
+      table!.run[other] === table!.run[row]) === i).map(recordOf),
+    /** Its times with all recorded column counts, in the run of its own time. */
+    overColumns: () => columns.flatMap((other) => {
+      const [row] = matches(parameters, ofStrategy.filter((i) =>
+        table!.columns[i] === other && table!.run[i] === run));
+      return row === undefined ? [] : [{ columns: other, ...recordOf(row) }];
+    }),
     /** Where and when a run was recorded. */
     runName: (of: number) => table!.runs[of].where,
     /** Time of an empty launch in a run; null if there is no time. */

@@ -164,7 +164,7 @@ export function blockPicture(row: FollowedRow, width: number, prefix = ""): Pict
   parts.push(barLabels(row, (warp) => y(warp) + high / 2 + 4, high, left, owners, prefix),
     rect(end - 0.75, top - 6, 1.5, bottom - top + 10,
       { "class": "av-end", "data-m": `${prefix}end` }),
-    textMark(width - 2, 13, firstFit([busiest, busiest.split(":")[0]], width), "end",
+    textMark(width - 2, 13, firstFit([busiest, busiest.split(": ")[0]], width), "end",
       { class: "av-b" }),
     ticks(most, x, bottom, width), mutedText(left, bottom + 34, unitText, "start", 11));
   const empty = work.runs.find((run) => !run.count && run.position === row.position);
@@ -178,30 +178,28 @@ export function blockPicture(row: FollowedRow, width: number, prefix = ""): Pict
 }
 
 function busiestSentence({ work, side: { rowPerLane } }: FollowedRow) {
-  const { steps, most } = work!;
+  const { steps, most, allBusiest } = work!;
   if (!most) return "Nothing to sum";
-  const numbers = steps.flatMap((load, warp) => (load === most ? [warp] : []));
-  if (numbers.length === steps.length && !rowPerLane)
+  if (allBusiest.length === steps.length && !rowPerLane)
     return "Every warp has as much: none idles";
-  const names = capitalize(workersText("warp", numbers)), areSeveral = numbers.length > 1;
-  if (rowPerLane)
-    return `${names} ${areSeveral ? "have" : "has"} the longest row: the block is done when it is`;
-  return `${names} ${areSeveral ? "are" : "is"} the busiest: the block is done when ` +
-    (areSeveral ? "they are" : "it is");
+  const names = workersText("warp", allBusiest), have = allBusiest.length > 1 ? "have" : "has";
+  return `The block lasts until ${names} ${allBusiest.length > 1 ? "are" : "is"} done: ${
+    have === "has" ? "it" : "they"} ${have} the ${rowPerLane ? "longest row" : "most"}`;
 }
 
 function blockLabel(row: FollowedRow, empty: Run | undefined) {
   const { side: { rowPerLane, hardware } } = row;
-  const { block: shown, most, busiest, idleShare } = row.work!, warps = owningWarps(row);
+  const { block: shown, most, allBusiest, idleShare } = row.work!, warps = owningWarps(row);
   const who = warps.length
     ? `${capitalize(workersText("warp", warps))} of block ${number(shown)} ` +
     `${warps.length > 1 ? "have" : "has"} row ${number(row.row)}. `
     : `Block ${number(shown)} has nothing of row ${number(row.row)}. `;
   return `${who}${empty
     ? `${capitalize(row.worker)} ${number(empty.warp)} writes zeros. ` : ""}` +
-    `Warp ${number(busiest)} has the ` +
-    `${rowPerLane ? "longest row" : `most ${hardware!.unit}s`}, ${number(most)}; ` +
-    `${percent(idleShare)} of the time of the block's warps is idle.`;
+    (most ? `${capitalize(workersText("warp", allBusiest))} ${
+      allBusiest.length > 1 ? "have" : "has"} the ${
+      rowPerLane ? "longest row" : `most ${hardware!.unit}s`}, ${number(most)}; ` : "") +
+      `${percent(idleShare)} of the time of the block's warps is idle.`;
 }
 
 function barLabels(

@@ -5,11 +5,12 @@ import { openGraph } from "../graph";
 import { LANES } from "../hardware";
 import { SIDES } from "../header";
 import { anchorIn, path, picture, mutedText, rect, textWidth, textMark } from "../marks";
-import { count, micros, number, makeCache, short } from "../numbers";
+import { capitalize, count, micros, number, makeCache, short } from "../numbers";
 import type { View } from "../panel";
 import { axis, chart, frame, widthOf } from "../plot";
 import { SCHEMES } from "../schemes";
-import type { Graph, Operation, Scene, Side, Statistic } from "../types";
+import { quartilesOverlap, timesOfOneRun } from "../times";
+import type { Graph, Operation, Reading, Scene, Side, Statistic } from "../types";
 
 const HEIGHT = 230, LEFT = 58;
 
@@ -69,16 +70,33 @@ export const loads: View = (host) => (scene) => {
     drawn += mutedText(LEFT + (bin + 2.5) * barSpace, y.start + 16, short(bins[bin]), "middle");
   const label = sides.map(({ label, summary: { largest, mean } }) =>
     `${label}: busiest ${short(largest)}, mean ${short(mean)} nonzeros`).join("; ");
-  render(chart(width, HEIGHT, drawn, label,
-    sides.map((side, i) => [`av-side-${"AB"[i]}`, `${SIDES[i]}: ${side.label}`])), host);
+  render(html`${chart(width, HEIGHT, drawn, label,
+    sides.map((side, i) => [`av-side-${"AB"[i]}`, `${SIDES[i]}: ${side.label}`]))}${
+    sides.map((side, i) => html`<p class="av-note">${emptyWorkers(side, SIDES[i])}</p>`)}`, host);
 };
 
+/** Why fewer warps than workers have no work, where a warp executes several workers or shares one
+ *  with other warps. */
+function emptyWorkers({ worker, hardware, summary }: Side, name: string) {
+  const { loads, warps, busy_warps: busy } = summary;
+  if (worker === "warp" || !hardware || !loads?.idle || warps === null || busy === null) return "";
+  const { isCombined, passes, spacing, together } = hardware;
+  const empty = `${capitalize(name)}: ${count(loads.idle, worker)} of ${
+    number(summary.workers!)} ${loads.idle > 1 ? "have" : "has"} no nonzero, but ${
+    warps === busy ? "every warp has work" : `only ${number(warps - busy)} of ${
+      count(warps, "warp")} ${warps - busy === 1 ? "has" : "have"} no work`}.`;
+  const inPasses = passes > 1 ? `, and a warp works for ${passes} of them, one after another` : "";
+  return isCombined ? `${empty} A ${worker} is ${spacing / LANES} warps${inPasses}.`
+    : together > 1 ? `${empty} A warp is ${together} ${worker}s: it has work if one of them has.`
+      : empty;
+}
+
 const TREATMENTS = {
-  one: ["av-t-one", "one warp has it"],
-  shared: ["av-t-shared", "warps share it"],
-  cut: ["av-t-cut", "cut over blocks"],
-  unknown: ["av-t-unknown", "not known"],
-} satisfies Record<string, [string, string]>;
+  one: ["av-t-one", (worker) => `one ${worker} has it`],
+  shared: ["av-t-shared", (worker) => `${worker}s share it`],
+  cut: ["av-t-cut", () => "cut over blocks"],
+  unknown: ["av-t-unknown", () => "not known"],
+} satisfies Record<string, [string, (worker: string) => string]>;
 type Treatment = keyof typeof TREATMENTS;
 
 interface DegreeBar {
@@ -127,11 +145,12 @@ export const degrees: View = (host, act) => ({ a, graph, settings }) => {
   const empty = histogram.degrees[0] === 0 ? `; ${count(histogram.rows[0], "row")} with none` : "";
   let drawn = frame(x, y, `degree: nonzeros in a row${empty}`, "rows");
   bars.forEach(({ low, high, rows, treatment }, i) => {
-    const [from, to] = [x(low - 0.45), x(high + 0.45)], [look, text] = TREATMENTS[treatment];
+    const [from, to] = [x(low - 0.45), x(high + 0.45)], [look, textOf] = TREATMENTS[treatment];
     const range = low === high ? number(low) : `${number(low)} to ${number(high)}`;
     drawn += rect(from, y(rows), Math.max(to - from - 0.6, 1.5), y.start - y(rows), {
       "class": look, "data-bar": i,
-      "data-say": `Degree ${range}: ${count(rows, "row")}, ${text}. Click to follow one.`,
+      "data-say": `Degree ${range}: ${count(rows, "row")}, ${textOf(a.worker)}. Click to follow ` +
+        "one.",
     });
   });
   const degree = graph.degrees[settings.row];
@@ -142,7 +161,8 @@ export const degrees: View = (host, act) => ({ a, graph, settings }) => {
   }
   const treatments = [...new Set(bars.map((bar) => bar.treatment))];
   render(chart(width, HEIGHT, drawn, `${graph.name}: degrees up to ${number(graph.largest)}`,
-    treatments.map((treatment) => TREATMENTS[treatment] as [string, string])), host);
+    treatments.map((treatment): [string, string] =>
+      [TREATMENTS[treatment][0], TREATMENTS[treatment][1](a.worker)])), host);
   host.onclick = (event) => {
     const bar = bars[Number((event.target as HTMLElement).dataset?.bar)];
     if (bar)
@@ -170,22 +190,45 @@ export const times: View = (host) => (scene) => {
       settings.nCols} columns. ${recorded} accelviz.benchmark measures it on a GPU.</p>`, host);
   }
   const width = widthOf(host), [name] = Object.keys(a.times.curves);
-  render(html`${timeBars(sides, limit, width)}${name ? timeCurve(scene, name, width) : ""}<p
-    class="av-note">${comparisonText(sides, operation)}</p>`, host);
+  const notes = [comparisonText(sides, operation), columnsText(a)].filter(Boolean);
+  render(html`${timeBars(sides, limit, width)}${name ? timeCurve(scene, name, width) : ""}${
+    notes.map((note) => html`<p class="av-note">${note}</p>`)}`, host);
 };
 
-/** Recorded times of both sides of one run; null if no run has both. */
-function timesOfOneRun(a: Side, b: Side) {
-  const runs = a.times.records.map(({ run }) => run);
-  const second = b.times.records.find(({ run }) => runs.includes(run));
-  return second ? [a.times.records[runs.indexOf(second.run)], second] : null;
+/** Times to show beside one another: of one run that has both sides, else each side's own. */
+export function timesBeside(sides: Side[]) {
+  const [a, b] = sides.map(({ times }) => times);
+  return b && timesOfOneRun(a, b) || sides.map(({ times }) => times.recorded);
+}
+
+/** A sentence on other column counts of which the same run has an unexpected time: fewer columns
+ *  that took longer than more of them. */
+function columnsText({ times, nCols, readingWith }: Side) {
+  const all = times.overColumns(), now = all.find(({ columns }) => columns === nCols);
+  const pairs = all.flatMap((other) => !now || other === now ? []
+    : other.columns > nCols ? [[now, other]] : [[other, now]])
+    .filter(([fewer, more]) => fewer.low > more.high && fewer.median > LESS * more.median);
+  if (!pairs.length) return "";
+  const [fewer, more] = pairs.reduce((a, b) =>
+    a[0].median / a[1].median >= b[0].median / b[1].median ? a : b);
+  const [before, after] = [fewer, more].map(({ columns }) => readingWith(columns));
+  const perLane = ({ tile, lanes }: Reading) => tile / lanes;
+  const cause = before && after && before.tile !== after.tile
+    ? `These are two kernels: compiled for tiles of ${before.tile} columns, ${
+      count(perLane(before), "column")} a lane, and for tiles of ${after.tile}, ${
+      count(perLane(after), "column")} a lane. Why the first is slower, these numbers do not say.`
+    : "Why, these numbers do not say.";
+  return `Fewer columns took longer in one run, ${times.runName(fewer.run)}: ${
+    micros(fewer.median)} with ${fewer.columns} columns, ${micros(more.median)} with ${
+    more.columns}. ${cause}`;
 }
 
 function timeBars(sides: Side[], limit: number, width: number) {
+  const shown = timesBeside(sides);
   const bars = [{ label: LIMIT, time: limit, low: limit, high: limit, look: "av-limit",
     meaning: LIMIT_MEANING }];
-  sides.forEach(({ label, times: { recorded, runName } }, i) => {
-    const look = `av-side-${"AB"[i]}`;
+  sides.forEach(({ label, times: { runName } }, i) => {
+    const look = `av-side-${"AB"[i]}`, recorded = shown[i];
     if (recorded) {
       const { median: time, low, high, run } = recorded;
       bars.push({ label: `${SIDES[i]}, recorded`, time, low, high, look,
@@ -253,18 +296,19 @@ function timeCurve({ a }: Scene, parameter: string, width: number) {
 
 function comparisonText(sides: Side[], { at_nonzeros }: Operation) {
   const [a, b] = sides, { recorded, runName } = a.times;
+  if (!recorded && a.sorted) return "Nothing was recorded of rows that are sorted beforehand.";
   if (!recorded)
     return Object.keys(a.times.curves).length || a.times.columns.length
       ? "The first was not recorded with these settings; nothing is said of its time." : "";
   if (!b?.times.recorded) return `${runName(recorded.run)}.`;
-  const times = timesOfOneRun(a, b);
+  const times = timesOfOneRun(a.times, b.times);
   if (!times)
     return "No run has both: times of different runs are not compared. The first is of " +
       `${runName(recorded.run)}; the second of ${b.times.runName(b.times.recorded.run)}.`;
   const [slow, fast] = times[0].median > times[1].median ? [0, 1] : [1, 0];
   const where = `${runName(times[0].run)}, a run that has both: ` +
     `${times.map(({ median }) => micros(median)).join(" and ")}.`;
-  if (times[slow].low <= times[fast].high)
+  if (quartilesOverlap(times[slow], times[fast]))
     return `Their times are not apart: the quartiles overlap. ${where}`;
   const causes = causesOf(sides[slow], sides[fast], at_nonzeros);
   const ratio = (times[slow].median / times[fast].median).toFixed(2);

@@ -87,6 +87,8 @@ export function workOf({ hardware }: Side, partition: Partition, block: number) 
   const most = Math.max(0, ...steps);
   return {
     block, runs, loads, segments, steps, most, busiest: Math.max(steps.indexOf(most), 0),
+    /** All warps with most steps; none if there is no work. */
+    allBusiest: steps.flatMap((load, warp) => (most && load === most ? [warp] : [])),
     idleShare: hardware!.idleShareOf(loads),
     /** Most runs side by side in a warp. */
     tracks: rowPerLane ? LANES : hardware!.together,

@@ -13,10 +13,12 @@ import { axis, LOADS, themeOf, ticksOf, widthOf } from "../plot";
 import type { Numbers, Partition, Scene, Side } from "../types";
 import { sidesOf } from "./charts";
 import { workOf } from "./followed";
+import { workersText } from "./sentences";
 
 const HEIGHT = 192, LEFT = 64; // pixels: height of a map, whatever its warps; room to its left
 // Cells that are computed between two looks at the clock.
 const STEP_SIZE = 12000;
+const SAME = 1e-9; // idle shares that differ by less are equal
 
 type Grid = ReturnType<typeof makeGrid>;
 type PointAt = Pick<MouseEvent, "target" | "clientX" | "clientY">;
@@ -68,6 +70,17 @@ export function makeGrid(
     shareOf: (block: number) => works[kindOf[block - first]]?.share ?? 0,
     /** Blocks by their idle share, the largest first; of equal shares the longest block. */
     ranking: () => ranked ??= rank(),
+    /** Number of blocks that idle more than a block, and of others that idle as much. */
+    placeOf(block: number) {
+      const { share } = works[kindOf[block - first]];
+      let more = 0, equal = -1;
+      for (const kind of kindOf) {
+        const by = works[kind].share - share;
+        if (by > SAME) more += 1;
+        else if (by > -SAME) equal += 1;
+      }
+      return { more, equal };
+    },
     /** Largest and mean idle share of a column's blocks. */
     columnShares: (column: number) =>
       [mostShares[column], shareSums[column] / (blockCounts[column] || 1)],
@@ -253,15 +266,14 @@ export const map: View = (host, act) => {
     const ranking = grid.ranking(), { block } = scene.settings;
     const rank = i ? 0 : ranking.indexOf(block), shown = i ? ranking[0] : block;
     const go = (index: number) => act.set({ block: ranking[clamp(index, 0, ranking.length - 1)] });
-    const ofView = first > 0 || last < side.partition!.blocks ? " of those in view" : "";
-    const rankText = rank === 0 ? `idles most${ofView}` : rank > 0
-      ? `has place ${number(rank + 1)} of ${number(ranking.length)}${ofView}` : "is not in view";
-    const sentence = `Block ${number(shown)} ${rankText}: ` +
-      `${percent(grid.shareOf(shown))} of its warps' time. `;
+    const ofView = first > 0 || last < side.partition!.blocks ? " in view" : "";
+    const all = `${count(last - first, "block")}${ofView}`;
+    const place = rank < 0 ? "is not in view" : placeText(grid, shown, all);
+    const sentence = `Block ${number(shown)} ${place}. `;
     const reason = blockReason(side, shown);
     return html`<p class="av-note av-worst">${i ? "" : html`${
       button("worst", "Worst block", "The block with the largest idle share", () => go(0))} ${
-      button("next worst", "Next worst", "The block with the next smaller share",
+      button("next worst", "Next worst", "The next block by idle share; of equal shares the longer",
         () => go(rank + 1), { disabled: rank < 0 || rank + 1 >= ranking.length })} `}${
       sentence}${reason}</p>`;
   }
@@ -337,16 +349,27 @@ export const map: View = (host, act) => {
   return draw;
 };
 
+/** The place of a block among all by its idle share; equal shares have the same place. */
+function placeText(grid: Grid, block: number, all: string) {
+  const { more, equal } = grid.placeOf(block), share = grid.shareOf(block);
+  const time = `for ${percent(share)} of its warps' time`, others = `${count(equal, "other")}`;
+  if (share < SAME) return `never idles${equal ? `, like ${others}` : ""} of ${all}`;
+  if (!more) return `idles most of ${all}${equal ? `, together with ${others}` : ""}: ${time}`;
+  return `idles ${time}${equal ? `, like ${others}` : ""}: ${number(more)} of ${all} ${
+    more > 1 ? "idle" : "idles"} more`;
+}
+
 /** Why warps of a block idle: how many have no work, and how many less than the busiest. */
 function blockReason(side: Side, block: number) {
-  const { steps, most, busiest } = workOf(side, side.partition!, block), { unit } = side.hardware!;
+  const { steps, most, allBusiest } = workOf(side, side.partition!, block);
   const without = steps.filter((load) => !load).length;
   const fewer = steps.filter((load) => load && load < most).length;
   if (!without && !fewer) return "Every warp has as much.";
   const have = (warps: number, what: string) =>
     warps ? [`${count(warps, "warp")} ${warps > 1 ? "have" : "has"} ${what}`] : [];
   const reasons = [...have(without, "no work"), ...have(fewer, "less")].join(", ");
-  return `${reasons}; warp ${busiest} has ${count(most, unit)}.`;
+  return `${reasons}; ${workersText("warp", allBusiest)} ${
+    allBusiest.length > 1 ? "have" : "has"} ${count(most, side.hardware!.unit)}.`;
 }
 
 /** The axis of block numbers below a map. */

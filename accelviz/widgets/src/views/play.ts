@@ -67,17 +67,22 @@ export const play: View = (host, act) => {
       .map((wait) => wait.warp);
     const warpsText = waiting.length > 4 ? count(waiting.length, "warp")
       : `warp${waiting.length > 1 ? "s" : ""} ${waiting.join(", ")}`;
-    const done = all.ends.flatMap((end, warp) => (end <= index ? [warp] : []));
-    const [longest] = index < all.count - 1 ? []
-      : [...all.waits].sort((a, b) => (b.left - b.arrived) - (a.left - a.arrived));
+    const done = all.ends.flatMap((end, warp) => (end <= index && idles(warp) ? [warp] : []));
+    const ended = all.ends.flatMap((end, warp) => (end <= index && !idles(warp) ? [warp] : []));
+    const lengthOf = ({ arrived, left }: (typeof all.waits)[number]) => left - arrived;
+    const longest = index < all.count - 1 ? 0 : Math.max(0, ...all.waits.map(lengthOf));
+    const longestOf = [...new Set(all.waits.flatMap((wait) =>
+      lengthOf(wait) === longest ? [wait.warp] : []))];
     return html`<p class="av-request"><strong class="av-said">${
       requestSentence(request, row, all.count)}</strong> <span class="av-waits">${
       waiting.length ? `Waiting at a barrier now: ${warpsText}.` : ""}</span> <span
       class="av-done">${done.length ? `Done, and idle until the block ends: ${
-        workersText("warp", done)}.` : ""}</span> <span
-      class="av-longest">${longest ? `The longest wait at a barrier was warp ${longest.warp}'s, ` +
-      `for ${count(longest.left - longest.arrived, "request")} of others.` +
-      loadSentence(longest.warp) : ""}</span></p><div class="av-side"><pre class="av-listing"
+        workersText("warp", done)}.` : ""} ${ended.length && index < all.count - 1
+        ? `Done: ${workersText("warp", ended)}.` : ""}</span> <span
+      class="av-longest">${longest ? `The longest wait at a barrier, for ${
+        count(longest, "request")} of others: ${workersText("warp", longestOf)}.${
+        longestOf.length > 1 ? "" : loadSentence(longestOf[0])}` : ""}</span></p><div
+      class="av-side"><pre class="av-listing"
       tabindex="0" role="region" data-lm-suppress-shortcuts="true"
       aria-label="source of the kernel">${listing(request)}</pre><div><div class="av-name">Its
       lanes, and what they touch</div>${drawing(lanesPicture(request,
@@ -142,8 +147,10 @@ export const play: View = (host, act) => {
     const rowWarps = owningWarps(row);
     const workers = rowWarps.length ? `${capitalize(workersText("warp", rowWarps))} ` +
       `${rowWarps.length > 1 ? "work" : "works"} on row ${number(row.row)}.` : "";
-    note = `${workers} ${workerSentence(row)} ${TRACKS_NOTE}`.trim();
-    view.draw(pen(tracksElement().children[0], width, view.height), inks, new Set(rowWarps));
+    const { work } = row, areEqual = work && work.allBusiest.length === work.steps.length;
+    note = `${workers} ${workerSentence(row)} ${TRACKS_NOTE} ${areEqual ? ALL_EQUAL : HATCHED}`
+      .trim();
+    view.draw(pen(tracksElement().children[0], width, view.height), inks, new Set(rowWarps), idles);
     drawCurrent();
   }
 
@@ -263,16 +270,24 @@ export const play: View = (host, act) => {
           ? `Warp ${warp} makes no request here: it is the turn of others.`
           : waits.some((candidate) => candidate.arrived > at)
             ? `Warp ${warp} touches no memory on its way to the barrier.`
-            : `Warp ${warp} is done, and idles until the block ends.`;
+            : idles(warp) ? `Warp ${warp} is done, and idles until the block ends.${
+              loadSentence(warp)}`
+              : `Warp ${warp} is done; no warp of the block has more to do.`;
     act.link.show({ sentence }, { x: event.clientX, y: event.clientY });
   }
+
+  /** Whether a warp that is done idles: it had less to do than the busiest. Of equal warps the
+   *  emulator lets one end before the other, which is no time of a GPU. */
+  const idles = (warp: number) => !row.work || row.work.steps[warp] < row.work.most;
 
   /** A sentence on a warp's load, compared with the busiest warp's. */
   function loadSentence(warp: number) {
     if (!row.work) return "";
-    const { steps, most } = row.work, { unit } = row.side.hardware!, load = steps[warp];
+    const { steps, most, allBusiest } = row.work, { unit } = row.side.hardware!;
+    const load = steps[warp], others = allBusiest.length - 1;
     return load < most ? ` It has ${count(load, unit)}, the busiest has ${number(most)}.`
-      : ` None has more ${unit}s, ${number(most)}.`;
+      : ` It has ${count(load, unit)}; ${others ? `${count(others, "other warp")} of the block ${
+        others > 1 ? "have" : "has"} as many, none has more` : "no other warp has as many"}.`;
   }
 
   function wheel(event: WheelEvent) {
@@ -329,8 +344,11 @@ function themeColours(host: Element) {
 }
 
 const TRACKS_NOTE = "From left to right: the order in which the emulator lets warps make their " +
-  "requests, one in turn. It is no time of a GPU. A warp whose track is hatched is done, and " +
-  "idles until the last one is, as in One row.";
+  "requests, one in turn. It is no time of a GPU.";
+const HATCHED = "A hatched warp is done and had less to do than the busiest: it idles until the " +
+  "block ends, as in One row. A track that ends without hatching is that of a busiest warp.";
+const ALL_EQUAL = "All warps of this block have as much to do, so none is hatched, as in One " +
+  "row: that some tracks end sooner is the emulator's order of turns.";
 const legendShape = (d: string, text: string) =>
   html`<span><svg width="14" height="12" aria-hidden="true"><path d=${d}
     fill="var(--av-quiet)"/></svg>${text}</span>`;

@@ -12,7 +12,9 @@ import { blockPicture, orderPicture } from "./assignment";
 import {
   followedRow, type FollowedRow, pieceOf, recordOf, rowAt, workerSentence,
 } from "./followed";
-import { readsPicture, loadOf, loadSentence, sharedSectorNote } from "./reads";
+import {
+  readsPicture, loadOf, loadSentence, sectorsSentence, sharedSectorNote,
+} from "./reads";
 import { equationPicture, neighborhoodPicture } from "./matrices";
 import { type DrawnMarks, nonzeroFocus, focusOf } from "./focus";
 import { alsoReadText, meaningOf, rowSummary, PLACE } from "./sentences";
@@ -131,6 +133,7 @@ export const product: View = (host, act) => {
         : "";
       const notes = [sharedSectorNote(row), load ? loadSentence(row, load) : silent,
         alsoReadText(row) && `They read ${alsoReadText(row)}, in the same places.`,
+        sectorsSentence(row),
         degree > 1 && "The bold line is what the nonzero framed above reads; click there for " +
         "another, or use the arrow keys."];
       return { title: `What its lanes read of ${reads}`, picture,

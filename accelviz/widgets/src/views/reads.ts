@@ -8,12 +8,13 @@ import { LANES } from "../hardware";
 import { capitalize, clamp, count, number, span } from "../numbers";
 import type { Focus, Picture } from "../types";
 import {
-  columnsInSector, type FollowedRow, pieceOf, rowAt, SECTOR, sectorsOf, rowsRead,
+  columnsInSector, type FollowedRow, pieceOf, rowAt, SECTOR, sectorsOf, sectorsOfWarp, rowsRead,
 } from "./followed";
-import { gatheredText } from "./sentences";
+import { gatheredText, workersText } from "./sentences";
 
 const ROWS = 9; // rows of X drawn at most
 const LINE = 24; // pixels: height of a line with a row of X
+const MOST_GROUPS = 12; // groups of warps with equal numbers of sectors that are listed at most
 
 /** A line of the picture: a row of X (null if none), whether the current nonzero reads it, and the
  *  last column read. */
@@ -224,6 +225,22 @@ export function loadSentence(row: FollowedRow, { lanes: laneCount, bytes, sector
   return `${sentence} The warp's other lanes ${worker === "window"
     ? "read other rows for the same window."
     : `belong to other ${worker}s, which read rows of their own.`}`;
+}
+
+/** A sentence on how many sectors each warp of the block shown reads in all; "" if not known. */
+export function sectorsSentence(row: FollowedRow) {
+  const warps = row.work?.steps.map((load, warp) => (load ? sectorsOfWarp(row, warp) : 0)) ?? [];
+  if (!warps.length || warps.includes(null)) return "";
+  const all = warps.reduce<number>((sum, sectors) => sum + sectors!, 0);
+  const groups = new Map<number, number[]>(); // warps by their sectors
+  warps.forEach((sectors, warp) => groups.set(sectors!, [...groups.get(sectors!) ?? [], warp]));
+  const texts = [...groups].map(([sectors, group]) => `${workersText("warp", group)}: ${
+    sectors ? number(sectors) : "none"}${group.length > 1 && sectors ? " each" : ""}`);
+  const [least, most] = [Math.min, Math.max].map((of) => number(of(...groups.keys())));
+  return `In all, block ${number(row.work!.block)} reads ${count(all, "sector")} of ${row.reads} ` +
+    (groups.size > MOST_GROUPS
+      ? `(a warp ${least} to ${most}; point at a warp of the block above for its own number).`
+      : `(${texts.join("; ")}).`);
 }
 
 function labelOf(row: FollowedRow, rows: Line[], tile: number) {

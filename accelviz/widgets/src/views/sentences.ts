@@ -127,7 +127,7 @@ function idleReason(row: FollowedRow): string {
   if (steps[leastBusy] < most) {
     const warp = areSeveral || worker !== "warp" ? `Warp ${number(leastBusy)}` : "It";
     return `${owners} ${warp} idles: it has ${load}, warp ${number(busiest)} has ` +
-      `${number(most)}, and the block is done when the busiest is.` +
+      `${number(most)}, and the block lasts until the busiest is done.` +
       (idle ? ` ${othersIdle}, too.` : "");
   }
   const [nobody, them, theyHave] = areSeveral ? ["None of these warps idles", "them", "each has"]
@@ -154,26 +154,42 @@ function laneIdleReason({ degree, position, work }: FollowedRow, warp: number) {
   const others = "the longest row of its warp" + (longest === most
     ? `, and of the block, has ${number(longest)}`
     : ` has ${number(longest)}, the longest of the block ${number(most)}`);
-  return `${has} It idles: it has ${count(degree, "nonzero")}, ${others}, and the block is ` +
-    `done when that is. ${note}`;
+  return `${has} It idles: it has ${count(degree, "nonzero")}, ${others}, and the block lasts ` +
+    `until the longest row is done. ${note}`;
+}
+
+/** A sentence on what a step of a warp is. */
+export function stepSentence({ side: { hardware, rowPerLane }, worker }: FollowedRow) {
+  const { unit, together } = hardware!;
+  if (rowPerLane) return "In a step, each of its 32 lanes sums a nonzero of a row of its own.";
+  if (unit === "nonzero") return "Each nonzero is one step of a sum.";
+  return together > 1
+    ? `In a step, each of its ${together} ${worker}s sums one nonzero; a warp takes as many ` +
+    "steps as the longest of them."
+    : "A nonzero takes as many steps as its row of features takes loads.";
 }
 
 /** A sentence on how long a warp of the block idles, and which is the busiest. */
 export function idleSentence(row: FollowedRow, warp: number) {
-  const { side: { rowPerLane, hardware } } = row, { steps, most, busiest } = row.work!;
+  const { side: { rowPerLane, hardware } } = row, { steps, most, allBusiest } = row.work!;
   const load = steps[warp], sectors = load ? sectorsOfWarp(row, warp) : null;
   const reads = sectors === null ? ""
     : ` It reads ${count(sectors, "sector")} of ${row.reads} in all.`;
   if (!most) return "No warp of this block has a nonzero.";
-  const longest = `Warp ${busiest} ` +
-    `${rowPerLane ? "has the longest row" : "is the busiest"} of the block: ${number(most)}`;
-  if (!load) return `It has no nonzero. ${longest}; until it is done, this one idles.`;
+  const { unit } = hardware!, areSeveral = allBusiest.length > 1;
+  const [have, are] = areSeveral ? ["have", "are"] : ["has", "is"];
+  const longest = `${capitalize(workersText("warp", allBusiest))} ${
+    rowPerLane ? `${have} the longest row` : `${are} the busiest`} of the block: ${number(most)}`;
+  if (!load)
+    return `It has no nonzero. ${longest}; until ${
+      areSeveral ? "they are" : "it is"} done, this one idles.`;
   const { others } = idleWarps(row), idle = others > 1 ? "others idle" : "other idles";
   if (load === most)
-    return "None has more in this block, so it never idles" +
-      `${others ? `; ${number(others)} ${idle} until it is done` : ""}.${reads}`;
+    return `${rowPerLane ? "Its longest row" : "It"} has ${count(load, unit)}, and no warp of ` +
+      `the block has more${areSeveral ? ` (${number(allBusiest.length)} have as many)` : ""}: it ` +
+      `never idles${others ? `; ${number(others)} ${idle} until it is done` : ""}.${reads}`;
   const share = percent((most - load) / most, 0);
-  const has = `${rowPerLane ? "Its longest row" : "It"} has ${count(load, hardware!.unit)}`;
+  const has = `${rowPerLane ? "Its longest row" : "It"} has ${count(load, unit)}`;
   return `${has}. ${longest}. So it idles for ${share} of the block's time, while ` +
     `${number(most - load)} more are summed.${reads}`;
 }

@@ -7,6 +7,7 @@ import { escape } from "../marks";
 import { difference, micros, rounded, short } from "../numbers";
 import type { View } from "../panel";
 import type { Side, Statistic } from "../types";
+import { timesBeside } from "./charts";
 
 type Kind = "share" | "number" | "count";
 
@@ -16,6 +17,8 @@ const ROWS: [Statistic, string, Kind, boolean | null, string][] = [
   ["idle_share", "share of warp time idle", "share", true, "A block lasts as long as its busiest " +
   "warp, and this is the share of the time of its hardware warps in which they have no nonzero " +
   "to sum."],
+  ["slots", "steps of warp time", "count", true, "Steps of all warps until their blocks are " +
+  "done, idle ones included: the share above is one of these. It can rise while they fall."],
   ["idle_warps", "share of idle warps", "share", true,
     "Launched warps that have no nonzero at all, as a share of all launched warps."],
   ["longest", "steps of the longest warp", "count", true, "The most steps that one warp of the " +
@@ -63,7 +66,7 @@ function valueText(value: Known, kind: Kind) {
 }
 
 /** A label whose long words may break after "_" and "=". */
-const breakable = (label: string) => unsafeHTML(escape(label)
+export const breakable = (label: string) => unsafeHTML(escape(label)
   .replace(/\S{12,}/g, (long) => long.replace(/[_=]/g, "$&<wbr>"))
   .replace(/(\d) x (?=\d)/g, "$1&nbsp;x&nbsp;"));
 
@@ -97,9 +100,10 @@ const tableRow = (key: string, name: string, meaning: string, cells: unknown[]) 
   data-statistic=${key}><th scope="row" title=${meaning}>${name}</th>${
     cells.map((cell) => html`<td>${cell}</td>`)}</tr>`;
 
-/** The row of recorded times; times of different runs are not compared. */
+/** The row of recorded times, of one run if one has both: those of different runs are not
+ *  compared. */
 function timeRow(a: Side, b: Side | null) {
-  const [first, second] = [a, b].map((side) => side?.times.recorded ?? null);
+  const [first, second = null] = timesBeside(b ? [a, b] : [a]);
   const cell = (time: typeof first) => time ? micros(time.median) : dash("not recorded");
   const cells: unknown[] = [cell(first)];
   if (b) {
@@ -108,7 +112,8 @@ function timeRow(a: Side, b: Side | null) {
       : first!.run !== second!.run ? dash("Of different runs.")
         : signed(by, micros(Math.abs(by)), true));
   }
-  return tableRow("time", "time on a GPU", TIME, cells);
+  const run = first && first.run === (second ?? first).run ? `, ${a.times.runName(first.run)}` : "";
+  return tableRow("time", `time on a GPU${run}`, TIME, cells);
 }
 
 // Statistics per worker, which are comparable only between sides with the same kind of worker.

@@ -5,7 +5,7 @@
 
 import { recordPositions, startZoom } from "../animation";
 import { button, drawing, html, render, slider } from "../controls";
-import { count, micros, number, percent } from "../numbers";
+import { capitalize, count, micros, number, percent } from "../numbers";
 import type { View } from "../panel";
 import { widthOf } from "../plot";
 import type { Parameter, Picture, Scene, Side } from "../types";
@@ -16,8 +16,8 @@ import {
   type FollowedRow, followedRow, recordOf, rowAt, type Work, workOf,
 } from "./followed";
 import { map } from "./map";
-import { readsPicture, loadOf, loadSentence } from "./reads";
-import { meaningOf, rowSummary, workersText } from "./sentences";
+import { readsPicture, loadOf, loadSentence, sectorsSentence } from "./reads";
+import { meaningOf, rowSummary, stepSentence, workersText } from "./sentences";
 import { metadataStrip } from "./strips";
 
 const PLAY_TIME = 2600; // milliseconds in which the bars of a block fill
@@ -93,19 +93,22 @@ const STEPS: Step[] = [
       const start = `The ${count(steps.length, "warp")} of block ${number(block)} start ` +
         "together, and the block ends with the last of them. ";
       if (!idle.length) return `${start}All have as much: none idles.`;
-      const [warps, has] = [workersText("warp", busy), busy.length > 1 ? "have" : "has"];
-      return `${start}${warps[0].toUpperCase()}${warps.slice(1)} ${has} ${
-        count(most, unit)}: until ${most > 1 ? "they are" : "it is"} done, ${
+      const [has, they] = busy.length > 1 ? ["have", "they are"] : ["has", "it is"];
+      const summed = row.work!.segments[busy[0]].reduce((sum, { run }) => sum + run.count, 0);
+      const load = unit === "nonzero" ? count(most, unit)
+        : `${count(most, unit)} to do for ${count(summed, "nonzero")}`;
+      return `${start}${capitalize(workersText("warp", busy))} ${has} ${load}: until ${
+        they} done, ${
         workersText("warp", idle)} ${idle.length > 1 ? "idle" : "idles"}. That is ${
         percent(idleShare)} of the block's warp time.${reasonForNone(row)}`;
     },
-    caption: ({ row, work, position, side: { strategy } }) => html`<span
-      class="av-key av-row"></span> nonzeros of row ${number(row)} &nbsp; ${
-        work!.runs.every((run) => run.position === position) ? ""
+    caption: (row) => html`<span
+      class="av-key av-row"></span> nonzeros of row ${number(row.row)} &nbsp; ${
+        row.work!.runs.every((run) => run.position === row.position) ? ""
           : html`<span class="av-key av-rest"></span> of other rows &nbsp; `}<span
       class="av-key av-hatched"></span> idle. A warp is 32 threads of the GPU that work in step; a
-      block is a group of warps, to which ${strategy} gives rows of the matrix. Each nonzero is one
-      step of a sum.`,
+      block is a group of warps, to which ${row.side.strategy} gives rows of the matrix. ${
+        stepSentence(row)}`,
     mark: ({ position }) => `[data-m^="b"][data-m*=" ${position} "]`,
     next: ({ row }) => `row ${number(row)}`,
   },
@@ -149,8 +152,8 @@ const STEPS: Step[] = [
     sentence(row) {
       const drawn = row.columns?.length ? readsPicture(row, 600, 0) : null;
       const load = drawn && loadOf(row, drawn.rows);
-      return `Each nonzero of row ${number(row.row)} reads a row of ${row.reads}. ` +
-        (load ? loadSentence(row, load) : "");
+      return `Each nonzero of row ${number(row.row)} reads a row of ${row.reads}. ${
+        load ? loadSentence(row, load) : ""} ${sectorsSentence(row)}`.trim();
     },
     mark: () => "",
     next: () => "",
@@ -213,6 +216,12 @@ export const story: View = (host, act) => {
     choose(row.work!.block, row.row);
     zoom(outward ? markBox() : box, outward);
     if (!step) play();
+  }
+
+  /** Show all controls, with the row and the block of the story. */
+  function leave() {
+    act.set({ row: row.row, block: row.work!.block }, true);
+    act.show("product");
   }
 
   function play() {
@@ -301,8 +310,8 @@ export const story: View = (host, act) => {
         "Let the warps start again", play)} ${
         button("next step", last ? "From the start" : `Next: ${next(row)}`,
           last ? "" : "The framed mark grows into it", () => goTo(last ? 0 : step + 1))} ${
-        button("all controls", "All controls",
-          "All strategies, graphs, settings and pictures", () => act.show("product"))}</p>
+        button("all controls", `All controls, with row ${number(row.row)}`,
+          "All strategies, graphs, settings and pictures", leave)}</p>
       ${knob ? html`<div class="av-story-knob">${slider(`story ${knob.name}`, knob.name,
         `${knob.meaning}.`, knob.values, a.parameters[knob.name],
         (value) => act.set({ parameters: { [knob.name]: value } }), a.resolved[knob.name])}</div>

@@ -49,8 +49,11 @@ export function makeTracks(trace: Trace) {
     return LEFT + ((i - view.from) / view.visibleCount) * (view.width - LEFT - RIGHT);
   }
 
-  /** Draw all tracks; those of the warps `highlighted` stand out. */
-  function draw(pen: Pen, inks: Inks, highlighted: Set<number>) {
+  /** Draw all tracks; those of the warps `highlighted` stand out. The ends of those that idle, by
+   *  `idles`, are hatched. */
+  function draw(
+    pen: Pen, inks: Inks, highlighted: Set<number>, idles: (warp: number) => boolean,
+  ) {
     pen.clearRect(0, 0, view.width, height);
     drawAxis(pen, inks);
     pen.textAlign = "right";
@@ -64,7 +67,8 @@ export function makeTracks(trace: Trace) {
       pen.fillStyle = inks.line;
       if (first >= 0) fillAcross(pen, first, last + 1, y + track / 2 - 0.5, 1);
       pen.fillStyle = inks.hatch;
-      fillAcross(pen, trace.ends[warp], trace.count, y + 1, track - (track > 9 ? 3 : 1));
+      if (idles(warp))
+        fillAcross(pen, trace.ends[warp], trace.count, y + 1, track - (track > 9 ? 3 : 1));
     });
     for (const { warp, arrived, left } of trace.waits) {
       const y = TOP + warp * track;
