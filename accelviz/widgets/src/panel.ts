@@ -116,7 +116,7 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
       <div class="av-tabs" role="tablist">${GROUPS.map(tab)}</div>
       <div class="av-views">${GROUPS.map(group)}</div>
       <div class="av-notes"><div class="av-message ${state.warns ? "" : "av-gentle"}" role="alert"
-        ?hidden=${!state.message}>${state.message}</div><div class="av-message av-gentle av-why"
+        ?hidden=${!state.message}>${state.message}</div><div class="av-why"
         role="status" ?hidden=${!contradiction || Boolean(state.message)}>${
           contradiction}</div><div class="av-progress"
         ?hidden=${!state.progress}><span role="status">${state.progress}</span> ${

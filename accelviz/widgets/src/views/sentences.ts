@@ -162,7 +162,10 @@ function laneIdleReason({ degree, position, work }: FollowedRow, warp: number) {
 export function stepSentence({ side: { hardware, rowPerLane }, worker }: FollowedRow) {
   const { unit, together } = hardware!;
   if (rowPerLane) return "In a step, each of its 32 lanes sums a nonzero of a row of its own.";
-  if (unit === "nonzero") return "Each nonzero is one step of a sum.";
+  if (unit === "nonzero")
+    return "Each nonzero is one step of a sum." + (hardware!.isCombined
+      ? ` ${hardware!.spacing / LANES} warps side by side, a ${worker}, have the same nonzeros: ` +
+      `each sums them for its own ${LANES} columns.` : "");
   return together > 1
     ? `In a step, each of its ${together} ${worker}s sums one nonzero; a warp takes as many ` +
     "steps as the longest of them."
@@ -179,7 +182,8 @@ export function idleSentence(row: FollowedRow, warp: number) {
   const { unit } = hardware!, areSeveral = allBusiest.length > 1;
   const [have, are] = areSeveral ? ["have", "are"] : ["has", "is"];
   const longest = `${capitalize(workersText("warp", allBusiest))} ${
-    rowPerLane ? `${have} the longest row` : `${are} the busiest`} of the block: ${number(most)}`;
+    rowPerLane ? `${have} the longest row` : `${are} the busiest`} of the block, with ${
+    count(most, unit)}`;
   if (!load)
     return `It has no nonzero. ${longest}; until ${
       areSeveral ? "they are" : "it is"} done, this one idles.`;
