@@ -550,10 +550,12 @@ def test_differences_are_those_of_the_displayed_numbers(page):
         # In the headline: the numbers before the key, if they were others.
         note = re.search(r"\(before: (.*)\)", first.inner_text())
         for before, now, unit in zip(numbers_before, headline_numbers(), ("µs", "%"), strict=True):
-            shown = note and re.search(rf"([\d.]+) {unit}", note[1])
+            displayed = note and re.search(rf"([\d.]+) {unit}", note[1])
             changed = None not in (now, before) and now != before
-            assert (read_number(shown[1]) if shown else None) == (before if changed else None)
-            seen.add((unit, bool(shown)))
+            assert (read_number(displayed[1]) if displayed else None) == (
+                before if changed else None
+            )
+            seen.add((unit, bool(displayed)))
         numbers_before = headline_numbers()
         # In the table: the difference to the pinned setting.
         for line in page.locator(".av-statistics tbody tr").all():

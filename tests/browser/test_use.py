@@ -253,7 +253,7 @@ def test_blocks_are_ranked_by_their_idle_share(saved):
     steps = plan.hardware.steps_of_nonzeros(plan.hardware.of_workload(plan.workload()))
     ranking = np.lexsort((-steps.max(axis=1), -shares))  # of equal shares the longest block
 
-    def place(shares, block):
+    def rank_text(shares, block):
         more = np.count_nonzero(shares > shares[block] + 1e-9)
         equal = np.count_nonzero(np.abs(shares - shares[block]) < 1e-9) - 1
         others = f"{equal} other{'s' if equal > 1 else ''}"
@@ -274,7 +274,7 @@ def test_blocks_are_ranked_by_their_idle_share(saved):
         view.page.locator(f"[data-control='{control}']").click()
         view.page.evaluate(FRAME)
         block = ranking[i]
-        seen.append(place(shares, block))
+        seen.append(rank_text(shares, block))
         assert seen[-1] in view.text(".av-worst")
         assert view.page.get_by_label("block, as a number").input_value() == str(block)
     # Several blocks idle most; the first that idles less has its place after all of them.
@@ -282,7 +282,7 @@ def test_blocks_are_ranked_by_their_idle_share(saved):
     assert "idle more" in seen[-1]
     view.type("block", 251)
     assert shares[251] == 0
-    assert place(shares, 251) in view.text(".av-worst")
+    assert rank_text(shares, 251) in view.text(".av-worst")
     # The share is in reach of pointer and keys.
     strip = view.page.locator("canvas.av-shares").first
     strip.focus()
@@ -297,7 +297,7 @@ def test_blocks_are_ranked_by_their_idle_share(saved):
     steps = second.hardware.steps_of_nonzeros(second.hardware.of_workload(second.workload()))
     shares = block_idle_shares(second)
     worst = int(np.lexsort((-steps.max(axis=1), -shares))[0])
-    assert place(shares, worst) in view.page.locator(".av-worst").nth(1).inner_text()
+    assert rank_text(shares, worst) in view.page.locator(".av-worst").nth(1).inner_text()
 
 
 def test_the_same_row_stands_beside_in_the_second_strategy(saved):

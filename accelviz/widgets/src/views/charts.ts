@@ -224,11 +224,11 @@ function columnsText({ times, nCols, readingWith }: Side) {
 }
 
 function timeBars(sides: Side[], limit: number, width: number) {
-  const shown = timesBeside(sides);
+  const times = timesBeside(sides);
   const bars = [{ label: LIMIT, time: limit, low: limit, high: limit, look: "av-limit",
     meaning: LIMIT_MEANING }];
   sides.forEach(({ label, times: { runName } }, i) => {
-    const look = `av-side-${"AB"[i]}`, recorded = shown[i];
+    const look = `av-side-${"AB"[i]}`, recorded = times[i];
     if (recorded) {
       const { median: time, low, high, run } = recorded;
       bars.push({ label: `${SIDES[i]}, recorded`, time, low, high, look,

@@ -268,8 +268,8 @@ export const map: View = (host, act) => {
     const go = (index: number) => act.set({ block: ranking[clamp(index, 0, ranking.length - 1)] });
     const ofView = first > 0 || last < side.partition!.blocks ? " in view" : "";
     const all = `${count(last - first, "block")}${ofView}`;
-    const place = rank < 0 ? "is not in view" : placeText(grid, shown, all);
-    const sentence = `Block ${number(shown)} ${place}. `;
+    const rankText = rank < 0 ? "is not in view" : placeText(grid, shown, all);
+    const sentence = `Block ${number(shown)} ${rankText}. `;
     const reason = blockReason(side, shown);
     return html`<p class="av-note av-worst">${i ? "" : html`${
       button("worst", "Worst block", "The block with the largest idle share", () => go(0))} ${
