@@ -9,6 +9,7 @@ import pytest
 
 import accelviz
 from accelviz.analysis.balance import group_idle_share
+from accelviz.analysis.schedule import timeline_summary
 from accelviz.course import known
 from accelviz.measure import records
 from accelviz.measure.comparison import labelled, latest, overall, speedups
@@ -29,6 +30,20 @@ def right_function(name):
     return known(name)[0]
 
 
+def timeline():
+    """Lesson 2: blocks on an SM at a time, and the tail."""
+    recorded = records.recorded_timelines()["graphblast"]
+    ends = pd.concat(
+        [recorded.assign(time=recorded[end], change=change)[["sm", "time", "change"]]
+         for end, change in (("start", 1), ("stop", -1))]
+    )  # fmt: skip
+    ends = ends.sort_values(["sm", "time", "change"])
+    most = ends.groupby("sm")["change"].cumsum().max()
+    yield f"64 warps are {recorded.attrs['blocks_per_sm']} of these blocks"
+    yield f"the picture counts up to {most} on an SM"
+    yield f"is its [*tail*](glossary.md#tail): {100 * timeline_summary(recorded).tail_share:.0f} %"
+
+
 def partitions():
     """Lesson 4: bytes of block-level over warp-level metadata."""
     for name in ("luxembourg-osm", "mit8"):
@@ -45,6 +60,7 @@ def partitions():
 def honest():
     """Lesson 8: Accel-GCN beside cuSPARSE and GNNAdvisor."""
     natural = warm_natural()
+    at_64 = records.recorded("strategies-h200").query("columns == 64")
     against = speedups(natural, CUSPARSE, "accel_gcn")
     row = overall(against).iloc[0]
     low, high = against["speedup"].min(), against["speedup"].max()
@@ -57,6 +73,23 @@ def honest():
     least, most = sorted([100 * (ratios.mean() - 1), 100 * ((1 / ratios).mean() - 1)])
     yield f"So each of the two is {least:.0f} to {most:.0f} % faster"
     yield f"a launch that does nothing takes {natural['floor_us'].min():.1f} µs"
+
+    pubmed, collab = (
+        latest(
+            labelled(times[times["graph"] == f"{name}-twin"], {"ours": "accel_gcn", "it": CUSPARSE})
+        )
+        for name, times in (("Pubmed", at_64), ("Collab", at_64[at_64["state"] == "warm"]))
+    )
+    us = pubmed.pivot_table("median_us", "strategy", "state", aggfunc="last")
+    yield f"Accel-GCN is {us['cold']['it'] / us['warm']['ours']:.1f} times as fast as cuSPARSE"
+    assert us["warm"]["ours"] > us["warm"]["it"]
+    both = collab.groupby("strategy")[["median_us", "setup_us"]].last()
+    yield f"cuSPARSE is {both['median_us']['ours'] / both['median_us']['it']:.1f} times as fast as"
+    ms = both["setup_us"] / 1000
+    yield f"It prepared for {ms['it']:.0f} ms, Accel-GCN for {ms['ours']:.0f}."
+    gap = both.loc["it"] - both.loc["ours"]
+    assert -gap["setup_us"] / gap["median_us"] == pytest.approx(800, rel=0.05)
+    yield "In fewer than about 800 products"
 
 
 def sweeps():
@@ -95,6 +128,11 @@ def rungs():
     assert more.xs(128, level="columns").max().round(2) <= 0.99
     assert len(more.xs(32, level="columns")) == 8
     yield "but the same sign on four graphs"
+    cora = records.recorded("split-training").query("graph == 'cora' and model == 'gcn'")
+    ms = cora.set_index("form")["median_ms"]
+    yield f"On Cora a training step took {ms['split']:.2f} ms on two H100, and " + (
+        f"{ms['Edges']:.2f} ms on one"
+    )
 
 
 def densities():
@@ -182,6 +220,7 @@ def exercises():
 
 
 SENTENCES = {
+    "02-degrees-and-warps": timeline,
     "04-partitions": partitions,
     "08-measuring-honestly": honest,
     "09-sweeps-and-the-limit": sweeps,
