@@ -9,7 +9,7 @@ import pytest
 
 import accelviz
 from accelviz.analysis.balance import group_idle_share
-from accelviz.analysis.schedule import timeline_summary
+from accelviz.analysis.schedule import timeline_summary, with_nonzeros
 from accelviz.course import known
 from accelviz.measure import records
 from accelviz.measure.comparison import labelled, latest, overall, speedups
@@ -55,6 +55,28 @@ def partitions():
     matrix = 8 * accelviz.load_graph("mit8").nnz
     yield f"metadata of mit8 is {100 * warp / matrix:.0f} % of its matrix"
     yield f"With 12 warps that is {100 / 12:.0f} %."
+
+
+def waits():
+    """Lesson 5: durations of blocks, registers, and the load of the L2."""
+    lasts = {}
+    for name in ("graphblast", "gnnadvisor"):
+        times = with_nonzeros(
+            records.recorded_timelines()[name], accelviz.plan("ca-astroph", name, 64)
+        )
+        us = (times["stop"] - times["start"]) / 1000
+        lasts[name] = us[times["busiest"] == 32].median()
+        if name == "graphblast":
+            shortest = us[times["busiest"] == 1].median()
+    yield f"About {shortest:.1f} us: three loads one after the other"
+    yield f"GraphBLAST's takes {lasts['graphblast']:.0f}, GNNAdvisor's {lasts['gnnadvisor']:.0f}"
+    yield f"on each SM {2.1e12 * 0.5e-6 / 132 / 128:.0f} requests"
+    yield f"= {65536 / (4 * 32 * 74):.1f}$: six blocks, 24 warps"
+    counters = records.recorded("counters-ours-h200").query(
+        "graph == 'Collab-twin-shuffled' and columns == 32 and strategy == 'lane_groups'"
+    )
+    assert counters["registers"].iloc[0] == 32
+    yield f"{counters['l2_pct'].iloc[0]:.0f} % of its throughput"
 
 
 def honest():
@@ -222,6 +244,7 @@ def exercises():
 SENTENCES = {
     "02-degrees-and-warps": timeline,
     "04-partitions": partitions,
+    "05-why-a-warp-waits": waits,
     "08-measuring-honestly": honest,
     "09-sweeps-and-the-limit": sweeps,
     "10-your-own-kernel": rungs,

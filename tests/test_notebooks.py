@@ -17,8 +17,28 @@ from .course.value_answers import EXERCISES
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 
-#: Code that removes the previous lesson's names from a kernel.
+#: Code that removes the previous lesson's names from a kernel. An explanation that begins with a
+#: number, or with a range, begins with the prediction's answer.
 AS_NEW = """
+def checked(original):
+    import functools, re
+
+    @functools.wraps(original)
+    def predict(*question, because="", **options):
+        asked = original(*question, because=because, **options)
+        begins = re.match(r"(\\d[\\d,.]*)(?: to (\\d[\\d,.]*))?", because)
+        if begins and asked.form == "number":
+            texts = [text.strip(".,").replace(",", "") for text in begins.groups() if text]
+            half = 0.501 * 10.0 ** -len(texts[0].partition(".")[2])
+            low, high = float(texts[0]) - half, float(texts[-1]) + half
+            assert low <= asked.answer() <= high, (because, asked.answer())
+        return asked
+
+    return predict
+
+from accelviz import widgets
+if not hasattr(widgets.predict, "__wrapped__"):
+    widgets.predict = checked(widgets.predict)
 from matplotlib import pyplot
 pyplot.close("all")
 %reset -f

@@ -1,5 +1,6 @@
 """Predictions before answers, and comparison of a learner's code with the solution."""
 
+import itertools
 import math
 import re
 from decimal import Decimal
@@ -196,6 +197,27 @@ def test_arguments_must_not_change_and_several_arrays_are_compared_one_by_one(ca
 def test_a_value_is_compared_too(capsys, mine, expected, said):
     compare(mine, expected)
     assert capsys.readouterr().out.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        (iter([16, 64]), "Right."),
+        (map(int, ("16", "64")), "Right."),
+        ({"dw": 16, "ngs": 64}.values(), "Right."),
+        ((n * n for n in (4, 8)), "Right."),
+        ((n * n for n in (4, 9)), "Expected: 64 at 1, not 81."),
+        (itertools.count(), "Expected: the shape (2,), not (100000,)."),
+    ],
+)
+def test_generators_and_views_are_lists(capsys, numbers, said):
+    compare(lambda: numbers, lambda: (16, 64), ())
+    assert said in capsys.readouterr().out
+
+
+def test_a_generator_that_fails_is_not_right(capsys):
+    compare(lambda top: (1 // n for n in range(top, -1, -1)), lambda top: [0], (2,))
+    assert "raises ZeroDivisionError" in capsys.readouterr().out
 
 
 def test_a_result_is_not_cut_off(capsys):

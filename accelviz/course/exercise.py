@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import dis
 import hashlib
-from collections.abc import Collection
+import itertools
+from collections.abc import Collection, ItemsView, Iterator, KeysView, ValuesView
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
@@ -15,6 +16,8 @@ from scipy import sparse
 
 #: Largest number of elements of a matrix that a message shows; a larger one is shown as its shape.
 _MAX_SHOWN = 24
+#: Most elements that are taken from a generator, which may have no end.
+_MAX_LISTED = 100_000
 #: Operators and functions that multiply, for exercises that exclude them.
 PRODUCTS = frozenset(
     {
@@ -81,7 +84,7 @@ def compare(
             call = f"{name}({', '.join(map(_short, case))})"
         arguments = copy.deepcopy(case)
         try:
-            result = mine(*arguments) if cases else mine
+            result = _listed(mine(*arguments) if cases else mine)
         except Exception as error:  # the learner's code may raise anything
             print(f"Not yet: {call} raises {type(error).__name__}: {error}")
             return
@@ -109,6 +112,13 @@ def compare(
         print(f"Not yet: the results are right, but {name} has {', '.join(used)}. Do it without.")
         return
     print(f"Right, in all {len(cases)} cases." if len(cases) > 1 else "Right.")
+
+
+def _listed(result: Any) -> Any:
+    """Return what a generator, `map`, `zip` or a view of a dictionary gives as a list."""
+    if isinstance(result, Iterator | KeysView | ValuesView | ItemsView):
+        return list(itertools.islice(result, _MAX_LISTED))
+    return result
 
 
 def _difference(result: Any, expected: Any) -> str:
