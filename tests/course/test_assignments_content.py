@@ -11,9 +11,13 @@ import pytest
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 
+import numpy as np  # noqa: E402
+
 import accelviz  # noqa: E402
+from accelviz.datasets import graph_of_degrees  # noqa: E402
 from accelviz.files import notebooks_directory  # noqa: E402
 from accelviz.measure import records  # noqa: E402
+from accelviz.partition.block_level import BlockSetting  # noqa: E402
 from tests.course.wrong import ASSIGNMENTS, marked  # noqa: E402
 from tests.course.wrong_answers import WRONG  # noqa: E402
 
@@ -161,3 +165,68 @@ def test_marking_schemes_quote_the_recorded_numbers(graph):
     cut = both["rows_cut"] > 0
     assert f"{both.loc[cut, 'median_us'].min():.2f} us" in explain
     assert both.loc[~cut, "median_us"].min() == fastest
+
+
+# The examples
+
+
+def tables(name):
+    """Return the tables of a release as lists of rows of cells, headers included."""
+    text = "\n".join(
+        cell.source for cell in ASSIGNMENTS[name].source.cells if cell.cell_type == "markdown"
+    )
+    blocks = re.findall(r"(?:^\|.*\n)+", text + "\n", re.M)
+    lines = (block.splitlines() for block in blocks)
+    return [
+        [[part.strip() for part in line.strip("|").split("|")] for line in block] for block in lines
+    ]
+
+
+def numbers(rows, count):
+    """Return the first `count` numbers of each line of a table below its header."""
+    return [[int(re.match(r"\d+", cell)[0]) for cell in row[:count]] for row in rows[2:]]
+
+
+def test_the_tiny_example_of_a1_is_sorted_right():
+    steps = {
+        row[0]: row[1].strip("`")
+        for row in next(t for t in tables("A1-counting-sort") if t[0][0] == "step")
+    }
+    degrees = np.array(ast.literal_eval(steps["degrees"]))
+    counts = np.bincount(degrees)
+    order = np.argsort(degrees, kind="stable")
+    expected = {
+        "counts": counts,
+        "places": np.cumsum(counts) - counts,
+        "order": order,
+        "inverse": np.argsort(order),
+    }
+    for step, array in expected.items():
+        assert ast.literal_eval(steps[step]) == array.tolist()
+
+
+def test_the_tables_of_a2_are_those_of_the_plan():
+    degrees = [0, 1, 1, 3, 5]
+    setting = {"max_block_warps": 2, "max_warp_nzs": 2}
+    plan = accelviz.plan(graph_of_degrees(degrees), "accel_gcn", 32, **setting)
+    by_header = {tuple(table[0][:2]): table for table in tables("A2-block-partition")}
+    patterns = numbers(by_header["degree", "`factor`"], 4)
+    rule = BlockSetting(**setting)
+    assert patterns == [[degree, *map(int, rule.pattern(degree))] for degree in (1, 3)]
+    blocks = numbers(by_header["block", "degree"], 5)
+    assert [block[1:] for block in blocks] == plan.metadata.tolist()
+    work = plan.workload(0, len(blocks))
+    columns = (work.block, work.warp, work.row, work.nz_start, work.nz_count)
+    assert numbers(by_header["block", "warp"], 5) == np.stack(columns, axis=1).tolist()
+    text = "\n".join(cell.source for cell in ASSIGNMENTS["A2-block-partition"].source.cells)
+    assert f"3 - 2^{{32}} = {np.uint32(40000 << 16 | 3).astype(np.int32)}$" in text
+
+
+def test_the_example_and_the_scale_of_a4():
+    runs = [-(-count // 32) for count in (2, 40, 0, 1, 2)]
+    assert sum(runs) == 5
+    text = "\n".join(cell.source for cell in ASSIGNMENTS["A4-cuda-kernel"].source.cells)
+    for words in ("*Row 1 has two runs", "three of the four warps of block 1 have none"):
+        assert words in text
+    half = 32 / math.sqrt(32 / 4)  # 8 log(32 / s) / log(32 / 4) = 4
+    assert f"half of them for about {half:.0f}, none for 32" in text
