@@ -88,8 +88,16 @@ def test_vectors_and_structures_by_value_and_in_arrays_in_a_namespace(device):
     expected = (2 / (apart + 0.5)).sum(1) - 2 / 0.5
     expected += np.linalg.norm(bodies["place"] - np.array([1, 2, 3]), axis=1)
     np.testing.assert_allclose(energies, expected, rtol=1e-4)
+    for members in ((0.5, 8), {"n": 8, "softening": 0.5}):  # in order, and by name
+        again = np.zeros(8, np.float32)
+        emulate(BODIES, 1, 8, world=members, **options | {"energies": again})
+        np.testing.assert_array_equal(again, energies)
+    with pytest.raises(ArgumentError, match=r"got 1 value for .* 2 members.*\{softening, n\}"):
+        emulate(BODIES, 1, 8, world=(0.5,), **options)
+    with pytest.raises(ArgumentError, match=r"world.n: got 8.5. Expected: int32"):
+        emulate(BODIES, 1, 8, world=(0.5, 8.5), **options)
     with pytest.raises(ArgumentError, match=r"8 bytes as of np.array.*`World world`"):
-        emulate(BODIES, 1, 8, world=(0.5, 8), **options)
+        emulate(BODIES, 1, 8, world=0.5, **options)
     with pytest.raises(ArgumentError, match=r"3 numbers of float32"):
         emulate(BODIES, 1, 8, world=np.array((0.5, 8), world), **options | {"center": (1, 2)})
     with pytest.raises(ArgumentError, match=r"no kernel 'enrgy'.*'gravity::energy'"):

@@ -93,7 +93,7 @@ MISTAKES = [
     ("values[i] = 4 * threadIdx.x + i;\n    __syncthreads();", "values[i] = i;", "a race"),
     ("BlockReduce<float, 64>", "BlockReduce<float, 128>", "in a block of another size"),
     ("float m =", "float m = 0; if (threadIdx.x != 5) m =", "thread 5"),
-    ("int total =", "int total = 0; if (threadIdx.x != 5) total =", "not all lanes"),
+    ("int total =", "int total = 0; if (threadIdx.x != 5) total =", "exchange at different"),
     (
         'extern "C" __global__ void',
         '__device__ cub::BlockExchange<int, 64, 4> x(int); extern "C" __global__ void',

@@ -78,9 +78,9 @@ def emulate(
         Number of blocks, and number of threads of a block, in x, y and z.
     *arguments : array, Texture, number or None
         Arguments in the order of the kernel's parameters; later ones may be passed by name. Pass
-        vectors as tuples; structures as dicts of their members, arrays for those that are pointers,
-        or as NumPy's structured scalars; textures and surfaces as `accelviz.emulator.Texture`, and
-        bytes for an array of bytes. Numbers are converted to the
+        vectors as tuples; structures as dicts or tuples of their members, arrays for those that are
+        pointers, or as NumPy's structured scalars; textures and surfaces as
+        `accelviz.emulator.Texture`, and bytes for an array of bytes. Numbers are converted to the
         parameter's type if it can represent them. None is a null pointer. Arrays behind pointers to
         non-`const` are written in place, as on a GPU.
     kernel : str, optional

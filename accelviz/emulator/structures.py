@@ -187,7 +187,8 @@ def structured(
     expected = "{" + ", ".join(members) + "}"
     if isinstance(value, tuple):
         if len(value) != len(members):
-            problem = f"got {len(value)} values for a structure of {len(members)} members"
+            values = f"{len(value)} value{'s' * (len(value) != 1)}"
+            problem = f"got {values} for a structure of {len(members)} members"
             raise ArgumentError(name, problem, expected)
         value = dict(zip(members, value, strict=True))
     if value.keys() != members.keys():
