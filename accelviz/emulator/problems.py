@@ -221,7 +221,7 @@ _PROBLEMS = {
         "{words}",
     ),
     "fragment": (
-        "{who} loads or stores a wmma fragment whose matrix {words}",
+        "{who} uses a fragment whose matrix {words}",
         "one address and one leading dimension for all lanes of the warp, multiples of 32 bytes "
         "and of 16 bytes",
     ),

@@ -46,6 +46,21 @@ _ORDERS = {
     r"\.release": "(__threadfence{scope}(), @)",
     r"\.acq_rel": "(__threadfence{scope}(), emulator::ptx::acquiring(@))",
 }
+#: Types of the elements of A and B in `mma`: (C++, elements in a register, accumulators).
+_ELEMENTS = {
+    "f16": ("HALF", 2, "f16 f32"), "bf16": ("BFLOAT", 2, "f32"), "tf32": ("TF32", 1, "f32"),
+    "s8": ("INT8", 4, "s32"), "u8": ("UINT8", 4, "s32"), "s4": ("INT4", 8, "s32"),
+    "u4": ("UINT4", 8, "s32"), "b1": ("BIT", 32, "s32"), "f64": ("DOUBLE", 1, "f64"),
+}  # fmt: skip
+_MMA = re.compile(
+    r"mma\.sync\.aligned\.m(?P<m>8|16)n8k(?P<k>\d+)\.row\.col"
+    rf"\.(?P<d>\w+)\.(?P<a>{'|'.join(_ELEMENTS)})\.(?P<b>{'|'.join(_ELEMENTS)})\.(?P<c>\w+)"
+    r"(?:\.(?P<bits>and|xor)\.popc)?"
+)
+_LDMATRIX = re.compile(
+    r"ldmatrix\.sync\.aligned(?:\.m8n8\.x(?P<n>[124])|\.x(?P<count>[124])(?P<t>\.trans)?\.m8n8)"
+    r"(?P<trans>\.trans)?\.shared(?:::cta)?\.b16"
+)
 #: (pattern of an operation, C++ for its operands {0}, {1}... of type {T}). The first operand of a
 #: value is assigned; without "=", the C++ is a statement. `#` makes an operand an address.
 _TABLE = [
@@ -94,7 +109,7 @@ _TABLE = [
     (r"shf\.(?P<word>[lr])\.clamp\.(?P<type>b32)", "= __funnelshift_{word}c({1}, {2}, {3})"),
     (r"dp4a\.s32\.(?P<type>s32)", "= __dp4a({1}, {2}, {3})"),
     (r"vabsdiff4\.u32\.u32\.(?P<type>u32)\.add", "= {3} + __vsadu4({1}, {2})"),
-    (r"cvt\.rna\.tf32\.(?P<type>f32)", "= emulator::ptx::tf32({1})"),
+    (r"cvt\.rna\.tf32\.(?P<type>f32)", "= emulator::fragments::rounded_to_tf32({1})"),
     (r"cvta(?:\.to)?\.global\.(?P<type>u64)", "= {1}"),
     (r"cvta\.to\.shared\.(?P<type>u64)", "= emulator::ptx::to_shared({1})"),
     (rf"ld{_LOADS}\.global\.nc{_LOADS}\.{_TYPE}", "= __ldg(emulator::ptx::at<{T}>({#1}))"),
@@ -293,6 +308,10 @@ def _instruction(text: str, operands: dict[str, _Operand], local: dict[str, str]
         return assigned(match[2], chosen)
     operation, _, rest = text.partition(" ")
     parts = _separated(rest)
+    if match := _MMA.fullmatch(operation):
+        return _product(match, parts, assigned, value)
+    if match := _LDMATRIX.fullmatch(operation):
+        return _matrices(match, parts, assigned, address)
     vector = re.search(r"\.v([24])\b", operation)
     if vector:
         operation = operation.replace(vector[0], "")
@@ -342,6 +361,66 @@ def _vector(
         return f"{{ {array}; emulator::ptx::load({pointer}, ptx_vector, {nc}); {' '.join(lines)} }}"
     lines = [f"ptx_vector.x[{i}] = {value(name, kind)};" for i, name in enumerate(registers)]
     return f"{{ {array}; {' '.join(lines)} emulator::ptx::store({pointer}, ptx_vector); }}"
+
+
+def _product(
+    mma: re.Match[str],
+    parts: list[str],
+    assigned: Callable[[str, str], str],
+    value: Callable[[str, str], str],
+) -> str:
+    """Return the C++ of a product of matrices by the lanes of a warp."""
+    (of_a, size, sums), (of_b, size_of_b, _) = _ELEMENTS[mma["a"]], _ELEMENTS[mma["b"]]
+    halves, depth = int(mma["m"]) // 8, int(mma["k"]) / (4 * size)  # registers of B
+    is_whole, is_double = sums == "s32", mma["a"] == "f64"
+    shapes = [(1, 1)] * (is_whole or is_double) + [(2, 1), (2, 2)] * (not is_double)
+    is_known = (
+        mma["c"] == mma["d"]
+        and mma["c"] in sums.split()
+        and size == size_of_b
+        and (is_whole or of_a == of_b)
+        and bool(mma["bits"]) == (mma["a"] == "b1")
+        and (halves, depth) in shapes
+    )
+    if not is_known:
+        raise _refusal(mma[0])
+    word = "double" if is_double else "unsigned"
+    kind = {"f16": "unsigned", "f32": "float", "s32": "int", "f64": "double"}[mma["c"]]
+    n_sums = halves if mma["c"] == "f16" else 2 * halves
+    registers = [_separated(part.strip("{} ")) for part in parts]
+    expected = [n_sums, int(halves * depth), int(depth), n_sums]
+    if [*map(len, registers)] != expected:
+        counts = ", ".join(map(str, expected))
+        raise _RefusedPtxError(f"{mma[0]} has lists of {counts} registers for D, A, B and C")
+    d, *others = registers
+    arrays = [
+        f"{type_} {name}[] = {{{', '.join(value(register, type_) for register in of)}}};"
+        for name, type_, of in zip(
+            ("ptx_mma_a", "ptx_mma_b", "ptx_mma_c"), (word, word, kind), others, strict=True
+        )
+    ]
+    suffix = f"_{mma['bits'].upper()}" if mma["bits"] else ""
+    numbers = ", ".join(f"emulator::fragments::{one}{suffix}" for one in (of_a, of_b))
+    call = f"emulator::ptx::mma<{numbers}>(ptx_mma_c, ptx_mma_a, ptx_mma_b);"
+    results = [assigned(register, f"ptx_mma_c[{i}]") for i, register in enumerate(d)]
+    return f"{{ {' '.join([*arrays, call, *results])} }}"
+
+
+def _matrices(
+    ldmatrix: re.Match[str],
+    parts: list[str],
+    assigned: Callable[[str, str], str],
+    address: Callable[[str], str],
+) -> str:
+    """Return the C++ of a load of matrices by the lanes of a warp."""
+    registers = _separated(parts[0].strip("{} "))
+    count = ldmatrix["n"] or ldmatrix["count"]
+    if len(parts) != 2 or len(registers) != int(count):
+        raise _RefusedPtxError(f"{ldmatrix[0]} has a list of {count} registers and an address")
+    transposed = "true" if ldmatrix["t"] or ldmatrix["trans"] else "false"
+    load = f"emulator::ptx::ldmatrix<{transposed}>(ptx_words, {address(parts[1])});"
+    results = [assigned(register, f"ptx_words[{i}]") for i, register in enumerate(registers)]
+    return f"{{ unsigned ptx_words[{count}]; {' '.join([load, *results])} }}"
 
 
 class _RefusedPtxError(Exception):

@@ -294,6 +294,8 @@ inline void __threadfence_block() { emulator::fence(emulator::BLOCK); }
 
 #include "ptx.h"
 
+#include "fragments.h"
+
 #include "services.h"
 
 #include "textures.h"

@@ -111,12 +111,6 @@ EMULATOR_PURE unsigned bfi(unsigned from, unsigned into, unsigned first, unsigne
     const unsigned mask = (count < 32 ? (1u << count) - 1 : ~0u) << first;
     return (into & ~mask) | (from << first & mask);
 }
-EMULATOR_PURE float tf32(float x) {
-    const unsigned bits = __float_as_uint(x);
-    const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
-    return __uint_as_float((bits + (finite ? 0x1000u : 0u)) & 0xffffe000u);
-}
-
 #define EMULATOR_PTX_ATOMIC(NAME, FUNCTION)          \
     template <typename T>                            \
     __attribute__((always_inline)) inline T NAME(T *address, T value) { \

@@ -6,7 +6,6 @@
 
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"
-#include "instructions/sums.h"
 
 namespace nvcuda {
 namespace wmma {
@@ -69,21 +68,12 @@ EMULATOR_PURE void visit(const Fragment &fragment, T *matrix, unsigned stride, b
     }
 }
 
-// c plus the sum of products, as for one element of the result.
+// c plus the sum of products, clamped to the range of int.
 template <int K>
-EMULATOR_PURE double summed(double c, const double (&a)[K], const double (&b)[K], double, bool) {
-    for (int k = 0; k < K; ++k) c = __builtin_fma(a[k], b[k], c);
-    return c;
-}
-template <int K>
-EMULATOR_PURE float summed(double c, const double (&a)[K], const double (&b)[K], float, bool) {
-    return ::fragments::total(float(c), a, b);
-}
-template <int K>
-EMULATOR_PURE int summed(double c, const double (&a)[K], const double (&b)[K], int, bool saturates) {
-    if (!saturates) return ::fragments::total(int(c), a, b);
-    for (int k = 0; k < K; ++k) c += a[k] * b[k];
-    return int(c < INT_MIN ? INT_MIN : c > INT_MAX ? INT_MAX : c);
+EMULATOR_PURE int saturated(int c, const double (&a)[K], const double (&b)[K]) {
+    double sum = c;
+    for (int k = 0; k < K; ++k) sum += a[k] * b[k];
+    return int(sum < INT_MIN ? INT_MIN : sum > INT_MAX ? INT_MAX : sum);
 }
 
 }  // namespace details
@@ -118,7 +108,7 @@ class fragment {
 };
 
 EMULATOR_PURE float __float_to_tf32(float x) {
-    return __uint_as_float(::fragments::rounded_to_tf32(x));
+    return __uint_as_float(emulator::fragments::rounded_to_tf32(x));
 }
 
 template <typename Use, int M, int N, int K, typename T, typename Layout, typename V>
@@ -168,22 +158,23 @@ EMULATOR_INSTRUCTION void mma_sync(fragment<accumulator, M, N, K, D> &d,
     using Sum = std::conditional_t<std::is_same_v<D, half>, float, D>;
     struct {
         double a[M][K], b[N][K];
-    } local, *tiles;  // all lanes use that of lane 0
-    tiles = reinterpret_cast<decltype(tiles)>(emulator::exchange(
-        ~0u, reinterpret_cast<std::uint64_t>(&local), 0, false, nullptr, EMULATOR_HERE));
+    } local, &tiles = emulator::fragments::of_first_lane(local, EMULATOR_HERE);
     constexpr unsigned mask = std::is_same_v<T, precision::tf32> ? 0xffffe000u : ~0u;
     const auto operand = [&](const auto &x) EMULATOR_UNINSTRUMENTED {
         const double number = details::number_of(x);
         return mask == ~0u ? number : __uint_as_float(__float_as_uint(float(number)) & mask);
     };
     for (int i = 0; i < a.num_elements; ++i)
-        tiles->a[a.index(i) / K][a.index(i) % K] = operand(a.x[i]);
+        tiles.a[a.index(i) / K][a.index(i) % K] = operand(a.x[i]);
     for (int i = 0; i < b.num_elements; ++i)
-        tiles->b[b.index(i) % N][b.index(i) / N] = operand(b.x[i]);
+        tiles.b[b.index(i) % N][b.index(i) / N] = operand(b.x[i]);
     emulator::exchange(~0u, 0, -1, false, nullptr, EMULATOR_HERE);
     for (int i = 0; i < d.num_elements; ++i) {
-        const D sum = details::summed(details::number_of(c.x[i]), tiles->a[d.index(i) / N],
-                                      tiles->b[d.index(i) % N], Sum(), saturates);
+        const auto &row = tiles.a[d.index(i) / N], &column = tiles.b[d.index(i) % N];
+        const Sum start(details::number_of(c.x[i]));
+        D sum = emulator::fragments::total(start, row, column);
+        if constexpr (std::is_same_v<D, int>)
+            if (saturates) sum = details::saturated(start, row, column);
         __builtin_memcpy(static_cast<void *>(&d.x[i]), &sum, sizeof(D));
     }
     emulator::exchange(~0u, 0, -1, false, nullptr, EMULATOR_HERE);
