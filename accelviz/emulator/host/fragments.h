@@ -112,8 +112,8 @@ EMULATOR_PURE C summed(C c, const Word (&row)[N], const Word (&column)[N]) {
 // The object of lane 0, which all lanes of the warp use; those of another call have another type.
 template <typename T>
 EMULATOR_PURE T &of_first_lane(T &object, void *code) {
-    const auto here = reinterpret_cast<std::uint64_t>(code);
-    if (exchange(~0u, here, 0, false, nullptr, code) != here)
+    const auto call = reinterpret_cast<std::uint64_t>(code);
+    if (exchange(~0u, call, 0, false, nullptr, code) != call)
         stop("fragment: is that of another call than lane 0's", code);
     const auto address = reinterpret_cast<std::uint64_t>(&object);
     return *reinterpret_cast<T *>(exchange(~0u, address, 0, false, nullptr, code));
