@@ -817,8 +817,15 @@ def test_the_story_of_subwarps_says_what_a_step_is(saved):
     assert steps.max() < nonzeros
     assert f"Warp 0 has {steps.max()} steps to do for {nonzeros} nonzeros: until it is done" in text
     caption = view.text(".av-story-caption")
-    assert "In a step, each of its 4 subwarps sums one nonzero" in caption
+    assert "In a step, each of its 4 subwarps takes one nonzero" in caption
     assert "Each nonzero is one step" not in caption
+    # Maps of steps and of nonzeros have one legend.
+    view = saved(explore("cora", "lane_groups", second="gnnadvisor"))
+    view.tab("Every warp")
+    view.page.locator("[data-filled=true]").wait_for()
+    assert "steps or nonzeros and more." in view.text(".av-map-legend")
+    labels = view.page.locator("[data-view=loads] text").all_text_contents()
+    assert {"nonzeros of a subwarp or warp", "subwarps or warps"} <= set(labels)
 
 
 def test_the_curtain_of_the_story_covers_each_bar_until_it_has_filled(browser, tmp_path):
@@ -848,3 +855,41 @@ def test_metadata_speaks_of_combined_warps_where_they_are(saved):
     assert "6 combined warps share a row" in view.text(".av-of-told .av-below")
     view.choose("combined_warp", "false")
     assert "6 warps share a row" in view.text(".av-of-told .av-below")
+
+
+#: Returns how many pixels at the right end of the tracks have the colour of idle time.
+HATCHED = """() => {
+  const canvas = document.querySelector(".av-tracks canvas"), wide = 2;
+  const { data } = canvas.getContext("2d").getImageData(canvas.width - 8 - wide, 22, wide, 10000);
+  let hatched = 0;
+  for (let i = 0; i < data.length; i += 4)
+    hatched += data[i + 3] > 60 && data[i] > 1.5 * data[i + 1] && data[i + 1] > data[i + 2];
+  return hatched;
+}"""
+
+
+@needs_compiler
+@pytest.mark.parametrize(("row", "idle"), [(1358, ""), (1914, "warps 2 to 11")])
+def test_play_hatches_the_warps_that_idle_in_one_row(saved, row, idle):
+    """Of warps that have equal work, the emulator ends one before the other: none idles."""
+    view = saved(explore("cora", second=None, row=row), trace=True)
+    view.tab("Play")
+    assert (view.page.evaluate(HATCHED) > 0) == bool(idle)
+    view.page.locator(".av-tracks").press("End")
+    view.page.evaluate(FRAME)
+    text = view.text(".av-request")
+    assert ("idle until the block ends" in text) == bool(idle)
+    assert idle in text
+    assert ("All warps of this block have as much to do" in view.text(".av-turns")) == (not idle)
+    view.tab("One row")
+    assert view.page.locator(".av-of-block text", has_text="no work").count() == (10 if idle else 0)
+    # Whatever was changed, a press leads back to what can be played.
+    view.choose("first", "row_thread")
+    view.choose("sorted", "yes")
+    view.type("columns", 16)
+    view.tab("Play")
+    assert "cannot be traced" in view.text(".av-offer")
+    view.page.locator("[data-control=replay]").click()
+    view.page.evaluate(FRAME)
+    assert "Request 0 (the last is" in view.text(".av-said")
+    assert view.page.locator("[data-control=sorted]").inner_text().startswith("by degree")

@@ -30,7 +30,7 @@ function loadBins(largest: number) {
 /** A histogram of the loads of both sides' workers. */
 export const loads: View = (host) => (scene) => {
   const sides = sidesOf(scene), width = widthOf(host);
-  const workers = [...new Set(sides.map((side) => side.worker))].join(" or ");
+  const workers = [...new Set(sides.map((side) => side.worker))];
   const histograms = sides.map((side) => side.summary.loads);
   if (!histograms.some(Boolean))
     return render(html`<p class="av-note">${scene.a.missingReason}</p>`, host);
@@ -46,7 +46,8 @@ export const loads: View = (host) => (scene) => {
   const highest = Math.max(1, ...histograms.map((side) => side?.idle ?? 0), ...counts.flat());
   const y = axis(0.7, highest * 1.5, HEIGHT - 44, 12, true);
   const end = width - 8, barSpace = (end - LEFT) / (bins.length + 2);
-  const names = [`nonzeros of a ${workers}`, `${sides[0].worker}s`];
+  const names = [`nonzeros of a ${workers.join(" or ")}`,
+    workers.map((worker) => `${worker}s`).join(" or ")];
   let drawn = frame(axis(0, 1, LEFT, end), y, names[0], names[1], false);
   sides.forEach((side, i) => {
     const bar = (index: number, warpCount: number, load: string) => {

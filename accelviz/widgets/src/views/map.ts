@@ -198,7 +198,7 @@ export const map: View = (host, act) => {
       }</div><div>${sides.map(({ side, grid }, i) => sideMap(side, grid, i, width))}</div><p
         class="av-note av-map-legend" ?hidden=${!known.length}>${done < 1
           ? `Summing up the blocks: ${percent(done, 0)} …`
-          : legend(most, colours, units.join(" or "))}</p>`, host);
+          : legend(most, colours, units.map((unit) => `${unit}s`).join(" or "))}</p>`, host);
       const canvases = (look: string) => host.querySelectorAll<HTMLCanvasElement>(`canvas.${look}`);
       canvases("av-cells").forEach((canvas, i) => known[i].paint(canvas, most, colours));
       canvases("av-shares").forEach((canvas, i) =>
@@ -382,11 +382,11 @@ function axisOf({ first, last }: Grid, across: number) {
     "numbers of the blocks");
 }
 
-function legend(most: number, colours: string[], unit: string) {
+function legend(most: number, colours: string[], units: string) {
   const levels = colours.map((_, i) => Math.ceil(most ** (i / colours.length) - 1e-9));
   return html`<span class="av-swatch av-idle"></span>idle ${levels.map((least, i) =>
     levels[i + 1] === least ? "" : html`<span class="av-pair"><span class="av-swatch"
-    style="background:${colours[i]}"></span>${short(least)}</span> `)} ${unit}s and more. A block
+    style="background:${colours[i]}"></span>${short(least)}</span> `)} ${units} and more. A block
     lasts as long as its warp with the most; one that has fewer idles. The line is the block of the
     followed row. Click to choose a block; Ctrl and the wheel look closer.`;
 }

@@ -161,13 +161,13 @@ function laneIdleReason({ degree, position, work }: FollowedRow, warp: number) {
 /** A sentence on what a step of a warp is. */
 export function stepSentence({ side: { hardware, rowPerLane }, worker }: FollowedRow) {
   const { unit, together } = hardware!;
-  if (rowPerLane) return "In a step, each of its 32 lanes sums a nonzero of a row of its own.";
+  if (rowPerLane) return "In a step, each of its 32 lanes takes a nonzero of a row of its own.";
   if (unit === "nonzero")
-    return "Each nonzero is one step of a sum." + (hardware!.isCombined
+    return "Each nonzero is one step." + (hardware!.isCombined
       ? ` ${hardware!.spacing / LANES} warps side by side, a ${worker}, have the same nonzeros: ` +
-      `each sums them for its own ${LANES} columns.` : "");
+      "each takes them for columns of its own." : "");
   return together > 1
-    ? `In a step, each of its ${together} ${worker}s sums one nonzero; a warp takes as many ` +
+    ? `In a step, each of its ${together} ${worker}s takes one nonzero; a warp takes as many ` +
     "steps as the longest of them."
     : "A nonzero takes as many steps as its row of features takes loads.";
 }
