@@ -6,6 +6,7 @@ import type { Act } from "./panel";
 import { pythonCall, headingOf, savePng } from "./share";
 import { quartilesOverlap, spreadText, timesOfOneRun } from "./times";
 import { tour } from "./tour";
+import { causesOf } from "./views/charts";
 import type { Parameter, Scene, Side, Strategy, Tree } from "./types";
 
 /** Names of the two settings compared, as in Python. "A" and "B" would name matrices. */
@@ -163,7 +164,7 @@ function beforeText(side: Side, before: Side) {
 
 /** Why the idle share and the warp time, or the recorded time, went to opposite sides with the last
  *  change of the first setting; empty if they did not. */
-export function contradictionText({ a, before }: Scene) {
+export function contradictionText({ a, before, operation }: Scene) {
   if (!before) return "";
   const [was, is] = [before.summary, a.summary], pair = timesOfOneRun(before.times, a.times);
   const share = difference(100 * is.idle_share, 100 * was.idle_share, 1);
@@ -179,8 +180,12 @@ export function contradictionText({ a, before }: Scene) {
     `${count(slots!, "step")}, ${number(slots! - steps!)} of them idle`;
   const by = (before: number, now: number) =>
     `${now < before ? "fell" : "rose"} by ${percent(Math.abs(now / before - 1), 0)}`;
+  const [slower, faster] = time > 0 ? [a, before] : [before, a];
+  const causes = causesOf(slower, faster, operation.at_nonzeros);
   if (!(share * slots < 0))
-    return `${went}, but ${timeText}: idle time is only a part of its time.`;
+    return `${went}, but ${timeText}. ${causes.length
+      ? `The slower setting has more ${causes.join("; ")}.`
+      : "What is counted here does not say why."}`;
   const alike = a.rowPerLane && a.sorted !== before.sorted
     ? " A warp lasts as long as the longest of its 32 rows, and sorted rows of a warp are alike."
     : "";

@@ -41,7 +41,7 @@ const STOPS: Stop[] = [
   {
     group: "product", where: ".av-of-block svg",
     ask: "A bar is a warp of the block, which lasts as long as its busiest warp; hatched time is " +
-      "idle. Point at a hatched part, or press Tab and arrow keys: why does that warp idle?",
+      "idle. Point at a bar, or press Tab and arrow keys: does that warp idle, and why?",
     isDone: (_, __, pressed) => pressed(".av-of-block [data-f*='warp:'], .av-of-block svg"),
     result: (_, __, text) => text(".av-tip"),
   },
@@ -81,7 +81,7 @@ const STOPS: Stop[] = [
   {
     group: "play", where: "[data-view=play]",
     ask: "This is a run of one block in the emulator, request by request. Press Play, or the " +
-      "button that leads to it: which array is read most, and which warps are hatched?",
+      "button that leads to it: which array is read most, and is a warp hatched, because it idles?",
     isDone: (_, __, pressed) => pressed("[data-control='play Play'], .av-tracks"),
     result: (_, __, text) => text(".av-request"),
   },

@@ -188,10 +188,13 @@ export function idleSentence(row: FollowedRow, warp: number) {
     return `It has no nonzero. ${longest}; until ${
       areSeveral ? "they are" : "it is"} done, this one idles.`;
   const { others } = idleWarps(row), idle = others > 1 ? "others idle" : "other idles";
-  if (load === most)
+  if (load === most) {
+    const ties = !areSeveral ? "" : allBusiest.length === steps.length ? " (all have as many)"
+      : ` (${number(allBusiest.length)} have as many)`;
     return `${rowPerLane ? "Its longest row" : "It"} has ${count(load, unit)}, and no warp of ` +
-      `the block has more${areSeveral ? ` (${number(allBusiest.length)} have as many)` : ""}: it ` +
-      `never idles${others ? `; ${number(others)} ${idle} until it is done` : ""}.${reads}`;
+      `the block has more${ties}: it never idles${
+        others ? `; ${number(others)} ${idle} until it is done` : ""}.${reads}`;
+  }
   const share = percent((most - load) / most, 0);
   const has = `${rowPerLane ? "Its longest row" : "It"} has ${count(load, unit)}`;
   return `${has}. ${longest}. So it idles for ${share} of the block's time, while ` +
