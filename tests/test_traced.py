@@ -139,3 +139,9 @@ def test_warps_wait_until_the_last_of_their_block_is_there(name):
                 assert not steps.between(wait["arrived"], left - 1).any()
                 assert "__syncthreads" in sources(plan)[wait["file"]].split("\n")[wait["line"] - 1]
     assert unequal
+
+
+@pytest.mark.parametrize("name", ["cit-hepph", "mit8"])
+def test_pages_of_the_largest_bundled_graphs_have_less_than_a_megabyte(name, tmp_path):
+    path = accelviz.explore(name).save(tmp_path / "page.html", trace=False)
+    assert path.stat().st_size < 1_000_000

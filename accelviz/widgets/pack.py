@@ -22,7 +22,8 @@ _ALIGNMENT = 8
 class Differences:
     """An array to pack as differences of neighbors if it fits unsigned 32-bit integers.
 
-    Ascending integers then compress well.
+    The low bytes of all differences come first, then the next bytes: ascending integers then
+    compress well.
     """
 
     array: npt.NDArray[Any]
@@ -57,6 +58,8 @@ def pack(content: Any) -> bytes:
             differences = isinstance(value, Differences) and array.dtype.kind == "u"
             if differences:
                 array = np.diff(array, prepend=array.dtype.type(0))
+                planes = array.view(np.uint8).reshape(-1, array.itemsize).T
+                array = np.ascontiguousarray(planes).reshape(-1).view(array.dtype)
             entry = {"type": array.dtype.str[1:], "count": array.size, "differences": differences}
             # The twelve digits reserve room: the header's length determines the offsets.
             arrays.append((entry | {"offset": 10**11}, array))

@@ -10,7 +10,9 @@ interface Entry {
   type: keyof typeof ARRAYS;
   offset: number; // in bytes from the beginning of the data
   count: number;
-  differences: boolean; // whether elements are stored as differences to the previous one
+  /** Whether elements are stored as differences to the previous one: the low bytes of all of them,
+   *  then the next bytes. */
+  differences: boolean;
 }
 
 export function unpack<Type>(bytes: Uint8Array): Type {
@@ -21,9 +23,15 @@ export function unpack<Type>(bytes: Uint8Array): Type {
   return JSON.parse(text, (_, value: { $array?: Entry } | null) => {
     if (!value?.$array) return value;
     const { type, offset, count, differences } = value.$array;
-    const array: Packed = new ARRAYS[type](aligned.buffer, offset, count);
-    // Sums wrap around in the array's type, as the differences did.
-    if (differences) for (let i = 1; i < count; i++) array[i] += array[i - 1];
+    const Type = ARRAYS[type];
+    if (!differences) return new Type(aligned.buffer, offset, count);
+    const array: Packed = new Type(count), size = Type.BYTES_PER_ELEMENT;
+    const planes = new Uint8Array(aligned.buffer, offset, size * count);
+    for (let i = 0; i < count; i++) {
+      let element = i ? array[i - 1] : 0;
+      for (let byte = 0; byte < size; byte++) element += planes[byte * count + i] * 256 ** byte;
+      array[i] = element; // sums wrap around in the array's type, as the differences did
+    }
     return array;
   }).content;
 }
