@@ -241,9 +241,11 @@ def test_the_operators_are_what_pytorch_expects(device, layout):
     weight = layer.weight.detach().flatten(1).requires_grad_()
     settings = layer.channels.groups, layer.channels.overlap, "3xtf32"
     dy = layer(x).detach().requires_grad_()
-    torch.library.opcheck(sliding.sliding_channels, (x, weight, *settings))
-    torch.library.opcheck(sliding.input_gradient, (dy, weight, x.size(1), *settings))
-    torch.library.opcheck(sliding.weight_gradient, (x, dy, *settings))
+    registered = torch.ops.accelviz
+    torch.library.opcheck(registered.sliding_channels.default, (x, weight, *settings))
+    arguments = dy, weight, x.size(1), *settings
+    torch.library.opcheck(registered.sliding_channels_input.default, arguments)
+    torch.library.opcheck(registered.sliding_channels_weight.default, (x, dy, *settings))
 
 
 @each_map

@@ -35,7 +35,7 @@ def backend(tensor: Any) -> Any:
     return host
 
 
-class _Operator:
+class Operator:
     """An operation in two forms: an autograd function for eager mode, and a registered operator.
 
     Parameters
@@ -46,6 +46,9 @@ class _Operator:
         Returns empty outputs for the arguments.
     setup, backward : callable, optional
         As of `torch.library.register_autograd`; without them, results are not differentiable.
+    compute : callable, optional
+        Computes on every device. By default it is the function of the schema's name in the backend
+        of the first argument.
     """
 
     def __init__(
@@ -54,12 +57,14 @@ class _Operator:
         fake: Callable[..., Any],
         setup: Callable[..., None] | None = None,
         backward: Callable[..., Any] | None = None,
+        compute: Callable[..., Any] | None = None,
     ) -> None:
         name = schema.partition("(")[0]
 
-        def compute(edge_index: Any, *arguments: Any) -> Any:
+        def by_backend(edge_index: Any, *arguments: Any) -> Any:
             return getattr(backend(edge_index), name)(edge_index, *arguments)
 
+        compute = compute or by_backend
         _library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
         for key in ("CPU", "CUDA"):
             _library.impl(name, compute, key)
@@ -82,17 +87,15 @@ class _Operator:
             name, (torch.autograd.Function,), exec_body=lambda body: body.update(namespace)
         )
 
-    def __call__(self, edge_index: Any, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Any) -> Any:
         """Run the operation."""
-        if torch.compiler.is_compiling() or type(edge_index) not in PLAIN:
-            return self._registered(edge_index, *arguments)
-        for argument in arguments:
-            if isinstance(argument, torch.Tensor):
-                if type(argument) not in PLAIN:
-                    return self._registered(edge_index, *arguments)
-                if argument.requires_grad and self._function and torch.is_grad_enabled():
-                    return self._function.apply(edge_index, *arguments)
-        return self._compute(edge_index, *arguments)
+        tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
+        if torch.compiler.is_compiling() or any(type(tensor) not in PLAIN for tensor in tensors):
+            return self._registered(*arguments)
+        needs_gradient = any(tensor.requires_grad for tensor in tensors)
+        if needs_gradient and self._function and torch.is_grad_enabled():
+            return self._function.apply(*arguments)
+        return self._compute(*arguments)
 
 
 def _numbers(ctx: Any, numbers: Any) -> None:
@@ -134,12 +137,12 @@ def _spmm_backward(ctx: Any, dy: Any) -> Any:
 
 
 _SIZE = "SymInt sources, SymInt targets, SymInt loops"
-_spmm_gradient = _Operator(
+_spmm_gradient = Operator(
     f"spmm_gradient(Tensor edge_index, Tensor weight, Tensor x, Tensor dy, {_SIZE}, "
     "bool transposed) -> (Tensor, Tensor)",
     lambda edge_index, weight, x, *_: (torch.empty_like(weight), torch.empty_like(x)),
 )
-_spmm = _Operator(
+_spmm = Operator(
     f"spmm(Tensor edge_index, Tensor? weight, Tensor x, {_SIZE}, str scaling, bool transposed) "
     "-> Tensor",
     _spmm_fake,
@@ -204,12 +207,12 @@ def _extremum_backward(ctx: Any, dy: Any, _: Any) -> Any:
     return None, dx, *(None,) * len(ctx.numbers)
 
 
-_extremum_gradient = _Operator(
+_extremum_gradient = Operator(
     "extremum_gradient(Tensor edge_index, Tensor x, Tensor y, Tensor dy, Tensor source, "
     f"{_SIZE}) -> Tensor",
     lambda edge_index, x, *_: torch.empty_like(x),
 )
-_extremum = _Operator(
+_extremum = Operator(
     f"extremum(Tensor edge_index, Tensor x, {_SIZE}, bool largest) -> (Tensor, Tensor)",
     _extremum_fake,
     _extremum_setup,
@@ -269,13 +272,13 @@ def _attention_backward(ctx: Any, dy: Any, *_: Any) -> Any:
     return None, None, *gradients, None, *(None,) * len(ctx.numbers)
 
 
-_attention_gradient = _Operator(
+_attention_gradient = Operator(
     "attention_gradient(Tensor edge_index, str score, Tensor first, Tensor second, Tensor third, "
     "Tensor? random, Tensor y, Tensor row_max, Tensor row_sum, Tensor dy, float slope, float rate, "
     f"{_SIZE}) -> (Tensor, Tensor, Tensor)",
     lambda edge_index, score, *tensors: tuple(map(torch.empty_like, tensors[:3])),
 )
-_attention = _Operator(
+_attention = Operator(
     "attention(Tensor edge_index, str score, Tensor first, Tensor second, Tensor third, "
     f"Tensor? random, float slope, float rate, {_SIZE}) -> (Tensor, Tensor, Tensor)",
     _attention_fake,

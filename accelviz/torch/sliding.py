@@ -15,7 +15,8 @@ from typing import Any
 import torch
 
 from accelviz.convolution.channels import ChannelMap
-from accelviz.devices import Device, ready
+from accelviz.devices import Device, find_device, ready
+from accelviz.devices.cuda.plan import VECTOR_BYTES
 from accelviz.devices.planning import plan_of
 from accelviz.errors import ArgumentError, checked_choice
 from accelviz.graph import Graph
@@ -24,6 +25,7 @@ from accelviz.strategies import find_strategy
 from accelviz.strategies.convolution.operation import SCC_LAST, SCC_LAST_WEIGHTS
 from accelviz.strategies.convolution.strided_tiles import ARITHMETICS
 from accelviz.torch.arrays import as_array, device_of
+from accelviz.torch.operators import Operator
 
 _HALF = torch.float16, torch.bfloat16
 _SETTINGS = "int groups, float overlap, str arithmetic"
@@ -146,12 +148,7 @@ class SlidingChannelConv2d(torch.nn.Module):
 # Each is linear in both tensors and has the other two as derivatives, to any order.
 
 
-def _operator(name: str, schema: str) -> Any:
-    return torch.library.custom_op(f"accelviz::{name}", mutates_args=(), schema=schema)
-
-
-@_operator("sliding_channels", f"(Tensor x, Tensor weight, {_SETTINGS}) -> Tensor")
-def sliding_channels(x: Any, weight: Any, groups: int, overlap: float, arithmetic: str) -> Any:
+def _convolve(x: Any, weight: Any, groups: int, overlap: float, arithmetic: str) -> Any:
     """Return the convolution, of the memory format of `x`.
 
     Parameters
@@ -170,11 +167,7 @@ def sliding_channels(x: Any, weight: Any, groups: int, overlap: float, arithmeti
     return y
 
 
-@_operator(
-    "sliding_channels_input",
-    f"(Tensor dy, Tensor weight, SymInt in_channels, {_SETTINGS}) -> Tensor",
-)
-def input_gradient(
+def _input_gradient(
     dy: Any, weight: Any, in_channels: int, groups: int, overlap: float, arithmetic: str
 ) -> Any:
     """Return the gradient of `sliding_channels` with respect to `x`."""
@@ -187,8 +180,7 @@ def input_gradient(
     return dx
 
 
-@_operator("sliding_channels_weight", f"(Tensor x, Tensor dy, {_SETTINGS}) -> Tensor")
-def weight_gradient(x: Any, dy: Any, groups: int, overlap: float, arithmetic: str) -> Any:
+def _weight_gradient(x: Any, dy: Any, groups: int, overlap: float, arithmetic: str) -> Any:
     """Return the gradient of `sliding_channels` with respect to `weight`."""
     channels = _channel_map(x.size(1), dy.size(1), groups, overlap)
     if _has_kernels(x):
@@ -209,20 +201,17 @@ def _format(maps: Any) -> torch.memory_format:
     return torch.channels_last if last else torch.contiguous_format
 
 
-@sliding_channels.register_fake
-def _(x: Any, weight: Any, *settings: Any) -> Any:
+def _fake(x: Any, weight: Any, *settings: Any) -> Any:
     y = x.new_empty((x.size(0), weight.size(0), x.size(2), x.size(3)))
     return y.contiguous(memory_format=_format(x))
 
 
-@input_gradient.register_fake
-def _(dy: Any, weight: Any, in_channels: Any, *settings: Any) -> Any:
+def _input_fake(dy: Any, weight: Any, in_channels: Any, *settings: Any) -> Any:
     dx = dy.new_empty((dy.size(0), in_channels, dy.size(2), dy.size(3)))
     return dx.contiguous(memory_format=_format(dy))
 
 
-@weight_gradient.register_fake
-def _(x: Any, dy: Any, groups: int, *settings: Any) -> Any:
+def _weight_fake(x: Any, dy: Any, groups: int, *settings: Any) -> Any:
     return x.new_empty((dy.size(1), x.size(1) // groups))
 
 
@@ -252,9 +241,18 @@ def _weight_backward(ctx: Any, change: Any) -> Any:
     return dx, d_dy, None, None, None
 
 
-sliding_channels.register_autograd(_backward, setup_context=_save)
-input_gradient.register_autograd(_input_backward, setup_context=_save)
-weight_gradient.register_autograd(_weight_backward, setup_context=_save)
+sliding_channels = Operator(
+    f"sliding_channels(Tensor x, Tensor weight, {_SETTINGS}) -> Tensor",
+    *(_fake, _save, _backward, _convolve),
+)
+input_gradient = Operator(
+    f"sliding_channels_input(Tensor dy, Tensor weight, SymInt in_channels, {_SETTINGS}) -> Tensor",
+    *(_input_fake, _save, _input_backward, _input_gradient),
+)
+weight_gradient = Operator(
+    f"sliding_channels_weight(Tensor x, Tensor dy, {_SETTINGS}) -> Tensor",
+    *(_weight_fake, _save, _weight_backward, _weight_gradient),
+)
 
 
 def _zeros_like(maps: Any, channels: int) -> Any:
@@ -289,10 +287,14 @@ def _factors(channels: ChannelMap, weight: Any) -> Iterator[tuple[slice, slice, 
 
 def _has_kernels(maps: Any) -> bool:
     """Return whether the kernels compute these maps."""
-    if not maps.is_cuda or maps.dtype != torch.float32 or not maps.numel():
-        return False
-    major, minor = torch.cuda.get_device_capability(maps.device)
-    return 10 * major + minor >= TF32_CAPABILITY
+    usable = maps.is_cuda and maps.dtype == torch.float32 and maps.numel() > 0
+    return usable and _capability(maps.device) >= TF32_CAPABILITY
+
+
+@functools.cache
+def _capability(device: Any) -> int:
+    major, minor = torch.cuda.get_device_capability(device)
+    return 10 * major + minor
 
 
 @functools.lru_cache(256)
@@ -364,10 +366,39 @@ def _run(
     device: Device | None,
 ) -> None:
     """Run an operation on tensors, on PyTorch's current stream."""
-    settings = {"n_cols": operands["X"].size(0), "arithmetic": arithmetic}
-    plan = plan_of(graph, find_strategy(operation.fastest, operation), settings)
+    place, pixels = operands["X"].device, operands["X"].size(0)
+    plan = _prepared(operation, graph, pixels, arithmetic, device or find_device(place.type), place)
+    if device is None and all(one.data_ptr() % VECTOR_BYTES == 0 for one in operands.values()):
+        with torch.cuda.device(place):
+            arguments = {name: _Memory(tensor) for name, tensor in (operands | outputs).items()}
+            plan.launch_on(torch.cuda.current_stream().cuda_stream, arguments)
+        return
     with device_of(operands["X"]) as current:
         device = device or current
         inputs = {name: as_array(tensor, device) for name, tensor in operands.items()}
         results = {name: as_array(tensor, device) for name, tensor in outputs.items()}
-        ready(plan, device).run(inputs, results)
+        plan.run(inputs, results)
+
+
+class _Memory:
+    """A tensor's address, as a launch takes that of a CuPy array."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.ptr = tensor.data_ptr()
+
+    @property
+    def data(self) -> _Memory:
+        return self
+
+
+@functools.lru_cache(256)
+def _prepared(
+    operation: Any, graph: Graph, pixels: int, arithmetic: str, device: Device, place: Any
+) -> Any:
+    """Return the plan of an operation, prepared; `place` is the tensors' device of PyTorch."""
+    settings = {"n_cols": pixels, "arithmetic": arithmetic}
+    plan = plan_of(graph, find_strategy(operation.fastest, operation), settings)
+    if place.type == "cuda":
+        with torch.cuda.device(place):
+            return ready(plan, device)
+    return ready(plan, device)

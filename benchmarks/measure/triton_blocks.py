@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton
 import triton.language as tl
 
 
 @triton.jit
-def product(
-    pointers: Any,
-    columns: Any,
-    values: Any,
-    X: Any,
-    Y: Any,
-    n_cols: Any,
+def product(  # type: ignore[no-untyped-def]  # Triton reads annotations of parameters
+    pointers,
+    columns,
+    values,
+    X,
+    Y,
+    n_cols,
     SIZE: tl.constexpr,
     TILE: tl.constexpr,
 ) -> None:

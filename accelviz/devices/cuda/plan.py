@@ -189,10 +189,12 @@ class CudaPlan(ReadyPlan):
         for name in self.operands.zero_outputs:
             if outputs[name].nbytes:
                 outputs[name].data.memset_async(0, outputs[name].nbytes)
-        stream = self._cupy.cuda.get_current_stream().ptr
-        operands = {**inputs, **outputs}
+        self.launch_on(self._cupy.cuda.get_current_stream().ptr, {**inputs, **outputs})
+
+    def launch_on(self, stream: int, operands: Arrays) -> None:
+        """Launch the plan's calls; `operands` also has the outputs, zeroed where that is needed."""
         if self._zeroed_sizes or self._workspace_sizes:
-            operands.update(self._workspaces(stream))
+            operands = operands | self._workspaces(stream)
         for call in self.calls:
             call(operands, stream)
 
