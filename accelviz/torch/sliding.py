@@ -366,10 +366,12 @@ def _run(
     device: Device | None,
 ) -> None:
     """Run an operation on tensors, on PyTorch's current stream."""
-    place, pixels = operands["X"].device, operands["X"].size(0)
-    plan = _prepared(operation, graph, pixels, arithmetic, device or find_device(place.type), place)
+    torch_device, pixels = operands["X"].device, operands["X"].size(0)
+    plan = _prepared(
+        operation, graph, pixels, arithmetic, device or find_device(torch_device.type), torch_device
+    )
     if device is None and all(one.data_ptr() % VECTOR_BYTES == 0 for one in operands.values()):
-        with torch.cuda.device(place):
+        with torch.cuda.device(torch_device):
             arguments = {name: _Memory(tensor) for name, tensor in (operands | outputs).items()}
             plan.launch_on(torch.cuda.current_stream().cuda_stream, arguments)
         return
@@ -393,12 +395,12 @@ class _Memory:
 
 @functools.lru_cache(256)
 def _prepared(
-    operation: Any, graph: Graph, pixels: int, arithmetic: str, device: Device, place: Any
+    operation: Any, graph: Graph, pixels: int, arithmetic: str, device: Device, torch_device: Any
 ) -> Any:
-    """Return the plan of an operation, prepared; `place` is the tensors' device of PyTorch."""
+    """Return the plan of an operation, prepared; `torch_device` has the tensors."""
     settings = {"n_cols": pixels, "arithmetic": arithmetic}
     plan = plan_of(graph, find_strategy(operation.fastest, operation), settings)
-    if place.type == "cuda":
-        with torch.cuda.device(place):
+    if torch_device.type == "cuda":
+        with torch.cuda.device(torch_device):
             return ready(plan, device)
     return ready(plan, device)
