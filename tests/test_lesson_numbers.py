@@ -10,11 +10,12 @@ import pytest
 import accelviz
 from accelviz.analysis.balance import group_idle_share
 from accelviz.analysis.schedule import timeline_summary, with_nonzeros
-from accelviz.course import known
+from accelviz.course import known, my_spmm
 from accelviz.measure import records
 from accelviz.measure.comparison import labelled, latest, overall, speedups
 from accelviz.measure.ladder import climbed
 from accelviz.partition.block_level import BlockSetting
+from accelviz.strategies.choice import LEAST_REUSE
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 CUSPARSE = "cusparse algorithm=fastest preprocess=True"
@@ -42,6 +43,25 @@ def timeline():
     yield f"64 warps are {recorded.attrs['blocks_per_sm']} of these blocks"
     yield f"the picture counts up to {most} on an SM"
     yield f"is its [*tail*](glossary.md#tail): {100 * timeline_summary(recorded).tail_share:.0f} %"
+
+
+def vectors():
+    """Lesson 6: counts of rungs 5 and 6."""
+    scalar, vector = my_spmm.RIGHT[4:6]
+    before, after = (f"{round(score.requests, -3):,}" for score in (scalar, vector))
+    yield f"{before} requests become {after}"
+    yield f"{scalar.sectors:,} sectors become {vector.sectors:,}"
+    yield f"6 sectors each: {64 * 6}"
+    yield f"4 sectors each: {12 * 4}"
+
+
+def broken():
+    """Lesson 7: the busiest warp, and what atomic additions take."""
+    yield f"falls from {my_spmm.RIGHT[5].longest} requests to {my_spmm.RIGHT[6].longest}"
+    us = warm_natural().query("graph == 'Collab-twin' and columns == 64")
+    us = us.groupby("strategy")["median_us"].last()
+    yield f"by one and takes {us['fusegnn_gas']:.0f} µs"
+    yield f"which differs in more than that, takes {us['graphblast']:.0f} µs"
 
 
 def partitions():
@@ -152,6 +172,21 @@ def rungs():
     assert more.xs(128, level="columns").max().round(2) <= 0.99
     assert len(more.xs(32, level="columns")) == 8
     yield "but the same sign on four graphs"
+    ours, first = my_spmm.RIGHT[7], my_spmm.RIGHT[0]
+    groups = my_spmm.RECORDED["lane_groups"]
+    yield f"{ours.requests:,} requests, where a thread a row makes {first.requests:,}"
+    yield f"`lane_groups` makes {groups.requests:,}"
+    yield f"has {ours.longest} requests in place of {my_spmm.RIGHT[6].longest}"
+    tile = records.recorded("tensor-tiles").query("graph == 'cora' and operation == 'spmm'").iloc[0]
+    yield f"Cora's matrix has {tile['nonzeros'] / tile['tiles_before']:.1f} nonzeros in the mean"
+    shares = records.recorded("bits-accuracy").query("data == 'cora' and model == 'gcn'")
+    shares = shares.query("how in ('whole numbers', 'trained')").groupby(["how", "bits"])
+    percent = (100 * shares["accuracy"].mean()).round().astype(int)
+    few = percent["whole numbers"]
+    yield f"of {few[4]} % of Cora's test nodes, with 2 bits of {few[2]} %, in float32 of " + (
+        f"{percent['trained'][32]} %"
+    )
+    yield f"{LEAST_REUSE['spmm'][1]} times or more"
     cora = records.recorded("split-training").query("graph == 'cora' and model == 'gcn'")
     ms = cora.set_index("form")["median_ms"]
     yield f"On Cora a training step took {ms['split']:.2f} ms on two H100, and " + (
@@ -247,6 +282,8 @@ SENTENCES = {
     "02-degrees-and-warps": timeline,
     "04-partitions": partitions,
     "05-why-a-warp-waits": waits,
+    "06-combined-warp": vectors,
+    "07-a-cuda-kernel": broken,
     "08-measuring-honestly": honest,
     "09-sweeps-and-the-limit": sweeps,
     "10-your-own-kernel": rungs,

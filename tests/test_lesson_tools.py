@@ -62,7 +62,7 @@ def test_lesson_7_quotes_the_kernel_as_it_is():
     cells = json.loads(lesson.read_text("utf-8"))["cells"]
     text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     seen = re.sub(r"<details>.*?</details>", "", text, flags=re.S)
-    quoted = "…\n".join(re.findall(r"```cuda\n(.*?)```", seen, re.S)).split("…\n")
+    quoted = "// …\n".join(re.findall(r"```cuda\n(.*?)```", seen, re.S)).split("// …\n")
     plan = accelviz.plan(graph_of_degrees([1]), "accel_gcn", 1)
     kernel = "\n".join(line.strip() for line in whole_source(plan).splitlines())
     assert len(quoted) == 4
