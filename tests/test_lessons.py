@@ -200,6 +200,20 @@ def test_links_of_lessons_exist():
                 assert target.is_relative_to(opened.resolve()), f"{path.name}: {link}"
 
 
+def test_code_in_texts_can_be_highlighted():
+    """The site's warnings are errors, and text that a lexer does not know is a warning."""
+    lexers = pytest.importorskip("pygments.lexers")
+    count = 0
+    for path in LESSONS:
+        for cell in nbformat.read(path, as_version=4).cells:
+            source = cell.source if cell.cell_type == "markdown" else ""
+            for language, block in re.findall(r"^```(\w+)\n(.*?)^```", source, re.S | re.M):
+                tokens = lexers.get_lexer_by_name(language).get_tokens(block)
+                assert "Error" not in {kind[-1] for kind, _ in tokens if kind}, (path.name, block)
+                count += 1
+    assert count > 40
+
+
 # --- tests of the estimate ----------------------------------------------------------------------
 
 
