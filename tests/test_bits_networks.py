@@ -91,6 +91,22 @@ def test_whole_numbers_come_to_what_training_rounds_to(model, device):
     assert networks.accuracy(logits, nodes) == pytest.approx(training.test_accuracy, abs=0.03)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("n_nodes", [541, 3560])
+@pytest.mark.parametrize("model", networks.MODELS)
+def test_wide_batches_run_as_on_the_host(model, n_nodes):
+    """The sizes at which warpgroups multiply, whose operands the copy engine brings."""
+    nodes = planted(n_nodes)
+    (batch,) = batches.batches(nodes.graph, np.zeros(n_nodes, np.int32), 1)
+    for width in (8, 4, 2):
+        built = networks.layers_of(model, 12, 4, width)
+        network = Network(built, nodes.graph, Products(None, "cpu"))
+        quantized = networks.BitNetwork.of(network, nodes, width)
+        X = quantized.features(nodes.features)
+        on_gpu = host(quantized.run(batch, X, "cuda"))
+        np.testing.assert_allclose(on_gpu, quantized.run(batch, X, "cpu"), rtol=1e-5, atol=1e-5)
+
+
 def test_bags_of_words_are_single_bits():
     nodes = load_nodes("cora")
     built = networks.layers_of("gcn", nodes.n_features, nodes.n_outputs, 8)

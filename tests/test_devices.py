@@ -12,13 +12,16 @@ import accelviz
 from accelviz import bits
 from accelviz.devices import DEVICES, Device, choose, find_device, run_operation
 from accelviz.devices.cuda import CudaDevice, compiler
+from accelviz.devices.cuda import device as cuda_device
 from accelviz.devices.cuda import plan as cuda_plan
 from accelviz.devices.cuda.cubins import Cubin
+from accelviz.devices.programs import prepared_program
 from accelviz.errors import ArgumentError, DeviceUnavailable
 from accelviz.layers import train
 from accelviz.measure import random_inputs
 from accelviz.plans import Call, KernelSpec, LaunchConfig
 from accelviz.plans.launch import NO_TENSOR_MAP, TENSOR_MAP, TensorMap
+from accelviz.plans.program import Buffer, Program, Step
 from accelviz.strategies import OPERATIONS
 from tests.graphs import graph_of_degrees
 
@@ -216,6 +219,34 @@ def test_a_tensor_map_is_passed_by_value(launches, monkeypatch):
     for address in (4096, 8192):
         launch({"A": Pointer(address)}, 11)
         assert launches[-1][-1] == [[address], [address + 1] * 16]
+
+
+def test_a_step_of_a_program_passes_its_tensor_maps_by_value(monkeypatch):
+    """The copy engine takes a placeholder for an illegal instruction."""
+    passed = []
+
+    class Recorder(CudaDevice):
+        require = as_device_array = staticmethod(lambda *array: array and array[0])
+
+        def empty(self, size, dtype):
+            return Pointer(size)
+
+        def launch(self, call, arguments):
+            passed.append(tuple(self.arguments(call, arguments).values()))
+
+    def described(array, tensor_map):
+        return np.full(16, array.data.ptr + 1, np.uint64).view(TENSOR_MAP).reshape(())
+
+    monkeypatch.setattr(cuda_device, "tensor_map", described)
+    spec = KernelSpec("k.cu", "k", {}, ("A", "Y", "map_of_a"), "")
+    call = Call(LaunchConfig((1, 1, 1), 1), spec, {"map_of_a": TensorMap("A", (4, 8), (16,), (8,))})
+    arrays, names = {"map_of_a": NO_TENSOR_MAP}, {"A": "in", "Y": "out"}
+    step = Step("k", 0, "compute", call, arrays, names, frozenset({"out"}), replay=print)
+    buffers = {"in": Buffer(0, 8, "int32", "input"), "out": Buffer(0, 64, "int32", "output")}
+    run, _ = prepared_program(Program((step,), buffers), {"in": Pointer(4096)}, Recorder())
+    run()
+    run()
+    assert [words["words"].tolist() for *_, words in passed] == [[4097] * 16] * 2
 
 
 def test_a_kernel_is_loaded_once_for_each_device(monkeypatch):

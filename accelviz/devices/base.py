@@ -202,8 +202,8 @@ class Device:
         """
         raise DeviceUnavailable(f"device {self.name!r}", "it runs no kernel", "device='emulator'")
 
-    def arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Copy arguments to the device, so that `launch` copies nothing."""
+    def arguments(self, call: Call, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Copy a call's arguments to the device, so that `launch` copies nothing."""
         return dict(arguments)
 
     def stream(self) -> contextlib.AbstractContextManager[Any]:

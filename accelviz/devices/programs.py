@@ -69,5 +69,5 @@ def _step_launch(
         return step.work
     assert call.kernel is not None
     values = {**step.arrays, **{name: buffers[key] for name, key in step.buffers.items()}}
-    arguments = device.arguments({name: values[name] for name in call.kernel.arguments})
+    arguments = device.arguments(call, {name: values[name] for name in call.kernel.arguments})
     return lambda _: device.launch(call, arguments)

@@ -17,6 +17,7 @@ from accelviz.devices.cuda.captured import CapturedGraph
 from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.plan import CudaPlan
 from accelviz.devices.cuda.state import gpu_state, import_cupy
+from accelviz.devices.cuda.tensor_maps import tensor_map
 from accelviz.devices.cuda.timing import CudaLimits, EventClock, event_seconds
 from accelviz.devices.operands import is_device_array
 from accelviz.devices.ready_plan import no_kernel
@@ -139,12 +140,16 @@ class CudaDevice(Device):
                 shared_percent=launch.shared_percent,
                 cooperative=launch.cooperative,
             )
-            values = tuple(self.arguments(arguments).values())
+            values = tuple(self.arguments(call, arguments).values())
             function(launch.grid, launch.block, values, shared_mem=shared)
 
-    def arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return arguments for CuPy's launch: numbers with 32 bits, arrays on the GPU."""
-        return {name: _argument(value) for name, value in arguments.items()}
+    def arguments(self, call: Call, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments for CuPy's launch: numbers with 32 bits, arrays on the GPU, and maps."""
+        on_gpu = {name: _argument(value) for name, value in arguments.items()}
+        for name, described in call.tensor_maps.items():
+            if not isinstance(on_gpu[name], np.ndarray):  # not yet described
+                on_gpu[name] = tensor_map(on_gpu[described.operand], described)
+        return on_gpu
 
     def captured(
         self, program: Program, inputs: Mapping[str, Any], clock: Any
