@@ -541,11 +541,11 @@ def test_fewer_columns_that_take_longer_are_explained(saved):
     assert times["run"].nunique() == 1
     slow, fast = (times[times["columns"] == n]["median_us"].iloc[0] for n in (16, 64))
     view = saved(explore("cora", "ge_spmm", second=None, n_cols=16))
-    assert "too few columns to merge warps" in view.text(".av-descriptions")
+    assert "coalesced row caching, without merged warps." in view.text(".av-descriptions")
     view.tab("Numbers")
     note = view.page.locator("[data-view=times] .av-note").last.inner_text()
-    assert f": {slow:.1f} µs with 16 columns, {fast:.1f} µs with 64. These are two kernels" in note
-    assert "1 column a lane, and for tiles of 64, 2 columns a lane" in note
+    assert f": {slow:.1f} µs with 16 columns, {fast:.1f} µs with 64. The kernel differs" in note
+    assert 'without merged warps" with 16 columns, "coalesced row caching and coarse-' in note
     view.choose("first", "accel_gcn")
     assert "Fewer columns" not in view.text("[data-view=times]")
 

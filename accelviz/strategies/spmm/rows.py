@@ -87,5 +87,5 @@ class GeSpMM(GraphBLAST):
     def describe(self, settings: BlockWarps, rows: RowDegrees, widths: Widths) -> Description:
         """Describe a row split; the text says how many columns a lane has."""
         merges = widths["n_cols"] > WARP_SIZE
-        text = self.summary if merges else "coalesced row caching; too few columns to merge warps"
+        text = self.summary if merges else "coalesced row caching, without merged warps"
         return replace(super().describe(settings, rows, widths), text=text)

@@ -100,9 +100,9 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
       strategy: strategy.name, worker, owner, parameters, resolved, partition, summary, hardware,
       /** Whether its workload must be listed by Python, and has not been yet. */
       needsList, nCols, key, partitionKey, reading,
-      /** How its workers read a row with another number of columns. */
-      readingWith: (columns: number) =>
-        (data.columns.includes(columns) && lookUp(columns)?.reading) || null,
+      /** What it does with another number of columns, in one line; "" if always the same. */
+      textWith: (columns: number) =>
+        (data.columns.includes(columns) && lookUp(columns)?.text) || "",
       /** Why there is no partition to draw. */
       missingReason: chosen?.scheme === "library" ? "A library does not say which warp does what."
         : needsList ? "Python lists which of its warps does what; that takes a running kernel."

@@ -10,7 +10,7 @@ import type { View } from "../panel";
 import { axis, chart, frame, widthOf } from "../plot";
 import { SCHEMES } from "../schemes";
 import { quartilesOverlap, timesOfOneRun } from "../times";
-import type { Graph, Operation, Reading, Scene, Side, Statistic } from "../types";
+import type { Graph, Operation, Scene, Side, Statistic } from "../types";
 
 const HEIGHT = 230, LEFT = 58;
 
@@ -204,7 +204,7 @@ export function timesBeside(sides: Side[]) {
 
 /** A sentence on other column counts of which the same run has an unexpected time: fewer columns
  *  that took longer than more of them. */
-function columnsText({ times, nCols, readingWith }: Side) {
+function columnsText({ times, nCols, textWith }: Side) {
   const all = times.overColumns(), now = all.find(({ columns }) => columns === nCols);
   const pairs = all.flatMap((other) => !now || other === now ? []
     : other.columns > nCols ? [[now, other]] : [[other, now]])
@@ -212,16 +212,12 @@ function columnsText({ times, nCols, readingWith }: Side) {
   if (!pairs.length) return "";
   const [fewer, more] = pairs.reduce((a, b) =>
     a[0].median / a[1].median >= b[0].median / b[1].median ? a : b);
-  const [before, after] = [fewer, more].map(({ columns }) => readingWith(columns));
-  const perLane = ({ tile, lanes }: Reading) => tile / lanes;
-  const cause = before && after && before.tile !== after.tile
-    ? `These are two kernels: compiled for tiles of ${before.tile} columns, ${
-      count(perLane(before), "column")} a lane, and for tiles of ${after.tile}, ${
-      count(perLane(after), "column")} a lane. Why the first is slower, these numbers do not say.`
-    : "Why, these numbers do not say.";
+  const [before, after] = [fewer, more].map(({ columns }) => textWith(columns));
+  const cause = before === after ? "" : ` The kernel differs: "${before}" with ${
+    fewer.columns} columns, "${after}" with ${more.columns}.`;
   return `Fewer columns took longer in one run, ${times.runName(fewer.run)}: ${
     micros(fewer.median)} with ${fewer.columns} columns, ${micros(more.median)} with ${
-    more.columns}. ${cause}`;
+    more.columns}.${cause} Why the former is slower, these numbers do not say.`;
 }
 
 function timeBars(sides: Side[], limit: number, width: number) {
