@@ -128,6 +128,7 @@ EXCHANGES = [
     ("if (t % 32 >= 16) return; __syncwarp(); Y[t] = 1;", True),
     ("if (t % 32 < 16) __syncwarp(0xffff); Y[t] = 1;", True),
     ("float x = 0; if (t % 32 < 16) x = __any_sync(~0u, X[t]); Y[t] = x;", False),
+    ("for (int i = 0; i < 1 + t / 16 % 2; ++i) __any_sync(~0u, X[t]); Y[t] = 1;", False),
     ("if (t % 32 >= 16) return; Y[t] = __shfl_down_sync(~0u, X[t], 8, 16);", True),
 ]
 
