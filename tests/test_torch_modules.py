@@ -20,6 +20,7 @@ from accelviz.convolution import NETWORKS, Kernel  # noqa: E402
 from accelviz.devices import find_device  # noqa: E402
 from accelviz.errors import ArgumentError  # noqa: E402
 from accelviz.torch import QuantizedTensor, SlidingChannelConv2d, sliding  # noqa: E402
+from accelviz.torch.arrays import stream_of  # noqa: E402
 from tests.compilers import needs_compiler  # noqa: E402
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -649,3 +650,11 @@ def test_the_pages_code_runs_as_printed(page):
             assert line in str(names["report"])
         if "levels" in names:
             assert names["levels"].dtype == torch.int32
+
+
+def test_a_stream_at_address_0_is_the_default_one(monkeypatch):
+    """PyTorch's ExternalStream takes a stream of its pool for 0, which nothing waits for."""
+    monkeypatch.setattr(torch.cuda, "ExternalStream", lambda *about: ("external", *about))
+    monkeypatch.setattr(torch.cuda, "default_stream", lambda *about: ("default", *about))
+    assert stream_of(0, "cuda:1") == ("default", "cuda:1")
+    assert stream_of(77, "cuda:1") == ("external", 77, "cuda:1")

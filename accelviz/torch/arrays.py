@@ -31,3 +31,10 @@ def as_array(tensor: Any, device: Device) -> Any:
 def as_tensor(array: Any) -> Any:
     """Return an array's memory as a tensor; uint32 becomes int32, which PyTorch computes with."""
     return torch.from_dlpack(array.view(np.int32) if array.dtype == np.uint32 else array)
+
+
+def stream_of(address: int, device: Any = None) -> torch.cuda.Stream:
+    """Return the stream at an address, at 0 the default one: PyTorch would take one of a pool."""
+    if address:
+        return torch.cuda.ExternalStream(address, device)
+    return torch.cuda.default_stream(device)

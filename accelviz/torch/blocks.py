@@ -24,6 +24,7 @@ from accelviz.partition.block_level import BlockSetting
 from accelviz.plans.launch import KernelSpec
 from accelviz.strategies.spmm.lane_groups import preprocessing
 from accelviz.strategies.spmm.lane_groups.preprocessing import BLOCK_THREADS
+from accelviz.torch.arrays import stream_of
 from accelviz.torch.composed import Size
 
 #: Parameters of the kernel `edge_blocks` in order: of the edges, memory that is kept, workspace.
@@ -274,8 +275,8 @@ class EdgeList:
     def on_stream(self, stream: int) -> None:
         """Let a stream wait for the stream of the last call."""
         if self._stream >= 0 and not torch.cuda.is_current_stream_capturing():
-            new = torch.cuda.ExternalStream(stream, self._device)
-            new.wait_stream(torch.cuda.ExternalStream(self._stream, self._device))
+            new = stream_of(stream, self._device)
+            new.wait_stream(stream_of(self._stream, self._device))
             for memory in self._memories:
                 memory.tensor.record_stream(new)
         self._stream = stream

@@ -168,6 +168,8 @@ def triton_product(graph: Graph, blocks: Blocks, X: Any, Y: Any) -> Callable[[],
     import torch
     from triton_blocks import product
 
+    from accelviz.torch.arrays import stream_of
+
     size = blocks.size
     values = cupy.zeros(blocks.columns.size * size**2, np.float32)
     places = cupy.asarray(blocks.block_of * size**2 + blocks.inside)
@@ -177,8 +179,7 @@ def triton_product(graph: Graph, blocks: Blocks, X: Any, Y: Any) -> Callable[[],
     grid = blocks.pointers.size - 1, -(-X.shape[1] // TILE)
 
     def run() -> None:
-        stream = torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr)
-        with torch.cuda.stream(stream):
+        with torch.cuda.stream(stream_of(cupy.cuda.get_current_stream().ptr)):
             product[grid](*tensors, X.shape[1], SIZE=size, TILE=TILE)
 
     return run

@@ -218,6 +218,81 @@ def training_steps(results: Results) -> Parts:
     ]
 
 
+#: Numbers of GPUs in words.
+_WORDS = {1: "one", 2: "two", 4: "four"}
+
+
+def scaling(results: Results) -> Parts:
+    """Return the steps on one, two and four GPUs of one host, of two runs."""
+    rows = results["split-gpus-h200"].query("form in ['Edges', 'split']")
+    lines = []
+    for (graph, model), of_case in rows.groupby(["graph", "model"], sort=False):
+        one = of_case[of_case["form"] == "Edges"].iloc[0]
+        line = {"graph": graph, "model": model.upper(), "one": one["median_ms"]}
+        for _, split in of_case[of_case["form"] == "split"].iterrows():
+            name = _WORDS[split["gpus"]]
+            line |= {name: split["median_ms"], f"{name} gain": line["one"] / split["median_ms"]}
+            line[f"{name} predicted"] = one["predicted_ms"] / split["predicted_ms"]
+        lines.append(line)
+    columns = [("graph", "{graph}"), ("network", "{model}"), ("one GPU", "{one:.3f}")]
+    for name in ("two", "four"):
+        columns.append((f"{name} GPUs", f"{{{name}:.3f}}"))
+        columns.append((f"gain of {name}", f"{{{name} gain:ratio}}"))
+        columns.append(("predicted", f"{{{name} predicted:ratio}}"))
+    large = pd.DataFrame(lines).query("graph != 'cora'")
+    ratios = [large[f"{name} predicted"] / large[f"{name} gain"] for name in ("two", "four")]
+    off = (pd.concat(ratios) - 1).abs()
+    first = rows.iloc[0]
+    return [
+        f"Up to four {first['hardware']} of one host, {first['date']}. Milliseconds, medians.",
+        table(columns, lines),
+        f"Predicted gains of the large graphs are off by {off.mean():.0%} in the mean and at most "
+        f"{off.max():.0%}.",
+    ]
+
+
+def memory(results: Results) -> str:
+    """Return a step on features that exceed the memory of one GPU."""
+    rows = results["split-memory-h200"].set_index("gpus")
+    first = rows.iloc[0]
+    features = f"{first['nodes'] / 1e6:.0f} million nodes x {first['columns']} columns"
+    parts = [f'one GPU ends with "{first["error"]}"']
+    for gpus, row in rows.iloc[1:].iterrows():
+        step = f"a step of {row['median_ms']:.0f} ms"
+        parts.append(f"{_WORDS[gpus]} take {row['peak_gib']:.1f} GiB each and {step}")
+    return (
+        f"Features of {first['features_gib']:.1f} GiB ({features}) on GPUs of "
+        f"{first['gpu_gib']:.1f} GiB: {', '.join(parts)}."
+    )
+
+
+def sampling(results: Results) -> str:
+    """Return thousand seeds per second of all GPUs with sampled neighbors (Table 4.2)."""
+    rows = results["split-sampling-h200"]
+    case = ["graph", "model", "library"]
+    seeds = rows.pivot_table(index=case, columns="gpus", values="seeds_per_s", sort=False) / 1e3
+    seeds = seeds.rename(columns=_WORDS).reset_index()
+    seeds["model"] = seeds["model"].str.upper()
+    seeds["library"] = seeds["library"].replace("pyg", "PyG")
+    columns = [("graph", "{graph}"), ("network", "{model}"), ("layers", "{library}")]
+    columns += [
+        (f"{name} GPU{'s' * (name != 'one')}", f"{{{name}:.0f}}") for name in _WORDS.values()
+    ]
+    return table(columns, seeds.to_dict("records"))
+
+
+def occupancy(results: Results) -> str:
+    """Return counters of MGG's kernel and of products with unified memory (Figure 4.8)."""
+    rows = results["many-gpus-counters-h200"].groupby("kernel").mean(numeric_only=True)
+    resident, issuing = rows["occupancy_pct"], rows["issue_active_pct"]
+    mgg, unified = (
+        f"{resident[kernel]:.0f} % of its warps resident and issues in {issuing[kernel]:.1f} % of "
+        "the cycles"
+        for kernel in ("mgg", "lane_groups")
+    )
+    return f"MGG has {mgg}; `lane_groups` on unified memory has {unified}."
+
+
 def machine(results: Results) -> str:
     """Return a sentence about the host."""
     first = results["many-gpus-h200"].iloc[0]
@@ -229,6 +304,10 @@ PAGES = [
         "many-gpus.md",
         {
             "split-training": training_steps,
+            "split-gpus": scaling,
+            "split-memory": memory,
+            "split-sampling": sampling,
+            "occupancy": occupancy,
             "machine": machine,
             "overview": overview,
             "cases": every_case,

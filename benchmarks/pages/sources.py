@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from accelviz.measure.comparison import geometric_mean, overall, speedups, table_two
+from accelviz.measure.prediction import parameters_of
 from benchmarks.pages import accel_gcn, convolution, fusegnn, many_gpus, tensor_cores, training
 from benchmarks.pages.bits import products
 from benchmarks.pages.document import Page, Results, markdown
@@ -42,8 +43,9 @@ EVALUATION = {
 
 
 def spread(values: pd.Series, digits: int = 2) -> str:
-    """Format the least and the largest value."""
-    return f"{values.min():.{digits}f} to {values.max():.{digits}f}"
+    """Format the least and the largest value, or one if they are written alike."""
+    bounds = dict.fromkeys(f"{value:.{digits}f}" for value in (values.min(), values.max()))
+    return " to ".join(bounds)
 
 
 def accel_over(name: str) -> Callable[[Results], str]:
@@ -327,6 +329,141 @@ def parameters_off(number: str) -> Callable[[Results], str]:
     return most
 
 
+def idle(form: str) -> Callable[[Results], str]:
+    """Return a function of the share of a pass of GCN with 16 columns in which no kernel runs."""
+
+    def number(results: Results) -> str:
+        rows = results["fusegnn-idle-h200"].query(f"form == '{form}' and hidden == 16")
+        return spread(rows["idle_pct"], 0)
+
+    return number
+
+
+def system_over_pyg(system: str, model: str, kind: str) -> Callable[[Results], str]:
+    """Return a function of PyTorch Geometric's time, in its faster form, over a system's."""
+
+    def number(results: Results) -> str:
+        rows = results["systems-training-h200"]
+        rows = rows[(rows["model"] == model) & (rows["pass"] == kind)]
+        ms = rows.pivot_table(index="graph", columns="form", values="step_ms")
+        return spread(ms[["edge_index", "csr"]].min(axis=1) / ms[system], 1)
+
+    return number
+
+
+def gnnadvisor_settings(results: Results) -> pd.DataFrame:
+    """Return the sweep of GNNAdvisor with columns of its settings as integers."""
+    rows = results["gnnadvisor-sweeps-h200"].query("strategy == 'gnnadvisor'")
+    settings = pd.DataFrame([parameters_of(text) for text in rows["parameters"]], rows.index)
+    return pd.concat([rows, settings.astype(int)], axis=1)
+
+
+def group_sizes(results: Results) -> str:
+    """Return how much longer groups of 1 and of 32 take than the fastest, 16 to 128 columns."""
+    rows = gnnadvisor_settings(results).query("block_warps == 4")
+    rows = rows[rows["dw"] == rows["columns"].clip(upper=32)]
+    us = rows.pivot_table(index=["graph", "columns"], columns="ngs", values="median_us")
+    return " and ".join(spread(us[size] / us.min(axis=1)) for size in (1, 32))
+
+
+def one_worker(results: Results) -> str:
+    """Return how much longer one worker a group takes than a worker a column, up to 32."""
+    rows = gnnadvisor_settings(results).query("block_warps == 4 and ngs == 32")
+    us = rows.pivot_table(index=["graph", "columns"], columns="dw", values="median_us")
+    return spread(us[1] / us[[16, 32]].min(axis=1), 1)
+
+
+def renumbered(strategy: str) -> Callable[[Results], str]:
+    """Return a function of a strategy's time on shuffled graphs over that in Rabbit order."""
+
+    def number(results: Results) -> str:
+        rows = results["orders-type-three-h200"].query(f"strategy == '{strategy}'")
+        kinds = rows["graph"].str.endswith("-rabbit").map({True: "rabbit", False: "shuffled"})
+        rows = rows.assign(kind=kinds, graph=rows["graph"].str.removesuffix("-rabbit"))
+        us = rows.pivot_table(index=["graph", "columns"], columns="kind", values="median_us")
+        return spread(us["shuffled"] / us["rabbit"])
+
+    return number
+
+
+def block_level_saves(counter: str) -> Callable[[Results], str]:
+    """Return a function of the share of a counter that blocks of 4 warps save over 1 warp."""
+
+    def number(results: Results) -> str:
+        rows = results["gnnadvisor-counters-h200"].query("strategy == 'gnnadvisor'")
+        rows = rows[rows["parameters"].str.contains("ngs=32 ")]
+        case = ["graph", "columns"]
+        counts = rows.pivot_table(index=case, columns="parameters", values=counter)
+        one, four = (counts.filter(like=f"block_warps={n}").iloc[:, 0] for n in (1, 4))
+        return spread(100 * (1 - four / one), 0)
+
+    return number
+
+
+def tc_gnn_counter(counter: str) -> Callable[[Results], str]:
+    """Return a function of a counter of TC-GNN's SpMM on Artist's twin."""
+
+    def number(results: Results) -> str:
+        rows = results["gnnadvisor-counters-h200"].query("strategy == 'tc_gnn'")
+        return spread(rows.loc[rows["graph"] == "Artist-twin", counter], 0)
+
+    return number
+
+
+def warps_of_a_block(results: Results) -> str:
+    """Return the time of TC-GNN's SpMM with the most and with the best warps a block."""
+    rows = results["tc-gnn-sweeps-h200"].query("operation == 'spmm'")
+    warps = rows["parameters"].map(lambda text: int(parameters_of(text)["block_warps"]))
+    us = rows.assign(warps=warps).pivot_table(
+        index=["graph", "columns"], columns="warps", values="median_us"
+    )
+    best = us.idxmin(axis=1)
+    return (
+        f"{best.min()} to {best.max()}; 32 take {spread(us[32] / us.min(axis=1), 1)} times as long"
+    )
+
+
+def ell_over_tc_gnn(results: Results) -> str:
+    """Return the time of cuSPARSE's faster Blocked-ELL over TC-GNN's on graphs."""
+    rows = results["block-formats-h200"]
+    us = rows.pivot_table(index=["graph", "columns"], columns="strategy", values="median_us")
+    blocked = us.filter(like="blocked_ell").min(axis=1)
+    return spread((blocked / us["tc_gnn"]).dropna(), 1)
+
+
+def seeds_gain(model: str) -> Callable[[Results], str]:
+    """Return a function of the seeds per second of two and of four GPUs over one."""
+
+    def number(results: Results) -> str:
+        rows = results["split-sampling-h200"].query(f"library == 'ours' and model == '{model}'")
+        seeds = rows.pivot_table(index="graph", columns="gpus", values="seeds_per_s")
+        return " and ".join(spread(seeds[gpus] / seeds[1]) for gpus in (2, 4))
+
+    return number
+
+
+def counted(column: str) -> Callable[[Results], str]:
+    """Return a function of a counter of MGG's kernel, and of products with unified memory."""
+
+    def number(results: Results) -> str:
+        means = results["many-gpus-counters-h200"].groupby("kernel")[column].mean()
+        return f"{means['mgg']:.0f} and {means['lane_groups']:.0f}"
+
+    return number
+
+
+def network_memory(kind: str) -> Callable[[Results], str]:
+    """Return a function of the share of a composition's peak memory that our module saves."""
+
+    def number(results: Results) -> str:
+        rows = results["sliding-training-h200"]
+        case = ["network", "cg", "co"]
+        mib = rows.pivot_table(index=case, columns="kind", values="peak_mib")
+        return spread(100 * (1 - mib["sliding"] / mib[kind]).dropna(), 0)
+
+    return number
+
+
 #: Numbers of the page by name, as functions of the recorded tables.
 NUMBERS: dict[str, Callable[[Results], str]] = {
     "over cuSPARSE": accel_over("cuSPARSE"),
@@ -369,6 +506,37 @@ NUMBERS: dict[str, Callable[[Results], str]] = {
     "SDDMM tiles": tiles_saved("sddmm"),
     "twins translated": translated("twins"),
     "graphs translated": translated("small graphs"),
+    "PyG idle": idle("pyg"),
+    "GAS idle": idle("gas"),
+    "GAR idle": idle("gar"),
+    "our idle": idle("ours"),
+    **{
+        f"{system} {model} {kind}": system_over_pyg(system, model, kind)
+        for system, model, kind in (
+            ("gnnadvisor", "gcn-2x16", "inference"),
+            ("gnnadvisor", "gin-5x64", "inference"),
+            ("gnnadvisor", "gcn-2x16", "training"),
+            ("gnnadvisor", "gin-5x64", "training"),
+            ("tc_gnn", "gcn-2x16", "training"),
+            ("tc_gnn", "agnn-4x32", "training"),
+        )
+    },
+    "group sizes": group_sizes,
+    "one worker": one_worker,
+    "GNNAdvisor renumbered": renumbered("gnnadvisor"),
+    "lane_groups renumbered": renumbered("lane_groups"),
+    "atomics saved": block_level_saves("l2_reduction_sectors"),
+    "DRAM saved": block_level_saves("dram_read_bytes"),
+    "TC-GNN L1": tc_gnn_counter("l1_hit_pct"),
+    "TC-GNN occupancy": tc_gnn_counter("warps_active_pct"),
+    "TC-GNN warps": warps_of_a_block,
+    "Blocked-ELL over TC-GNN": ell_over_tc_gnn,
+    "SAGE seeds": seeds_gain("sage"),
+    "GAT seeds": seeds_gain("gat"),
+    "MGG occupancy": counted("occupancy_pct"),
+    "MGG issuing": counted("issue_active_pct"),
+    "channel stack memory": network_memory("channel_stack"),
+    "convolution stack memory": network_memory("convolution_stack"),
     "TC-GNN over cuSPARSE": tensor_ratio("cusparse"),
     "TC-GNN over lane_groups": tensor_ratio("lane_groups"),
     "Blocked-ELL": blocked_ell,
