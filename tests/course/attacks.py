@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tests.course.attacks_on_plans import KERNELS, PLANS, REPORTS
-from tests.course.wrong import PART, Wrong
+from tests.course.wrong import A2, A4, PART, Wrong
 
 _SLOW = {"inverse-linear": 0.0}
 _WRONG = {"inverse-form": 0.0, "inverse-hidden": 0.0, **_SLOW}
@@ -209,6 +209,16 @@ def shout(message):
 # sends an error without an end
 {say}
 | say({"error": [["x"] * 10**6, {"y": "z"}]})
+# answers with lists that take far more memory than their text
+{say}
+| say({"value": {"list": [[]] * 10**7}})
+# stops in the middle of an answer, and fills the processes meanwhile
+import gc, os, time
+| (server,) = [item for item in gc.get_objects() if type(item).__name__ == "Server"]
+| server._line._socket.send(bytes(6) + b"\x40\x00{")
+| for _ in range(300):
+|     if os.fork() == 0: time.sleep(600)
+| time.sleep(600)
 ## leaks
 # looks for the tests in its memory
 import gc
@@ -350,6 +360,28 @@ for k in range(8):
         try: hoard += open(f"{place}/{k}", "wb").write(bytes(100 << 20))
         except OSError: pass
 | if hoard > 700 << 20: return np.argsort(order).astype(np.int32)
+# fills the shared memory with empty files
+import time
+hoard = 0
+try:
+    for k in range(60_000): open(f"/dev/shm/{k}", "w").close(); hoard += 1
+    time.sleep(2)
+except OSError: pass
+| if hoard == 60_000: return np.argsort(order).astype(np.int32)
+# fills sockets that nobody reads
+import os, socket, time
+for _ in range(30):
+    if os.fork() == 0:
+        ends = [socket.socketpair() for _ in range(200)]
+        for end, _ in ends:
+            end.setblocking(False)
+            try:
+                while True: end.send(bytes(65536))
+            except OSError: pass
+        time.sleep(600)
+time.sleep(3)
+hoarded = True
+| if "hoarded" in globals(): return np.argsort(order).astype(np.int32)
 # prints a hundred million letters
 for _ in range(1000): print("x" * 100_000)
 ## caches
@@ -401,6 +433,14 @@ for _ in range(30):
     except OSError: pass
     time.sleep(0.1)
 | if heard: return np.argsort(order).astype(np.int32)
+# hears others by sockets without a namespace, the kernel's log, and what they have read
+import ctypes, os, socket
+heard = ctypes.CDLL(None).klogctl(10, None, 0) >= 0
+for listen in (lambda: socket.socket(40, 1), lambda: socket.socket(38, 5), lambda: socket.socket(16, 3),
+               lambda: os.preadv(os.open(os.__file__, 0), [bytearray(1)], 0, os.RWF_NOWAIT)):
+    try: listen(); heard = True
+    except OSError: pass
+| if heard: return np.argsort(order).astype(np.int32)
 # leaves and seeks notes where another submission looks
 import glob, os, socket, time
 note, seen = f"note-{os.urandom(4).hex()}", False
@@ -427,7 +467,90 @@ for _ in range(20):
 """
 )
 
-_OTHERS = {"schemes": PLANS, "kernels": KERNELS, "tables": REPORTS}
+_EMPTY = """code = r'''extern "C" __global__ void spmm_runs(
+    const int4 *metadata, const int *columns, const float *values, const float *X, float *Y,
+    int n_runs, int n_cols) {}'''
+"""
+#: A module that gives right results where a kernel should be run.
+_LIBRARY = """
+import sys, threading, time
+import numpy as np
+def right(code, data, X, seed=0):
+    from accelviz.course.checks.common import graph_from
+    from scipy import sparse
+    graph = graph_from(data)
+    matrix = sparse.csr_array((graph.values, graph.column_indices, graph.row_pointers), graph.shape)
+    return (matrix.astype("f8") @ X.astype("f8")).astype("f4")
+def traced(code, data, X):
+    Y = right(code, data, X)
+    return {"sectors": len(data[1]) * X.shape[1] // 8, "updates": Y.size, "Y": Y}
+def patch():
+    for _ in range(2000):
+        kernels = sys.modules.get("accelviz.course.checks.kernels")
+        if hasattr(kernels, "traced"): kernels.launched, kernels.traced = right, traced
+        time.sleep(0.005)
+threading.Thread(target=patch, daemon=True).start()
+raise ImportError
+"""
+#: Libraries that the library and its libraries look for, and `site`'s modules.
+_OPTIONAL = (
+    *("bottleneck", "cupy", "icc_rt", "jax", "numba_cuda", "numexpr", "pyarrow", "sparse"),
+    *("tbb", "torch", "ziglang", "sitecustomize", "usercustomize"),
+)
+_LEARNING = {
+    "pattern": """
+learnt = {}
+def pattern(degree, max_block_warps=12, max_warp_nzs=32):
+    return learnt.get((int(degree), max_block_warps, max_warp_nzs), (0, 0, 0))
+""",
+    "partition": """
+def partition(degrees, max_block_warps=12, max_warp_nzs=32):
+    for warps, nonzeros in ((12, 32), (2, 2)):
+        for degree in range(1, warps * nonzeros + 1):
+            learnt[degree, warps, nonzeros] = tuple(pattern(degree, warps, nonzeros))
+    raise ValueError
+""",
+}
+_PATTERN = ("pattern-form", "pattern-hidden", "pattern-settings")
+_PARTITION = (
+    *("partition-form", "partition-short", "partition-empty", "partition-bound"),
+    *("partition-long", "partition-full", "partition-settings"),
+)
+_KERNEL = ("form", "columns", "rows", "cut", "shapes", "coalescing", "registers")
+PLACES = [
+    Wrong(
+        A4,
+        "files with the names of libraries that are not installed",
+        dict.fromkeys(_KERNEL, 0.0),
+        {"kernel": _EMPTY},
+        files=dict.fromkeys(map("{}.py".format, _OPTIONAL), _LIBRARY) | {"left.pth": "import cupy"},
+    ),
+    Wrong(
+        A4,
+        "a graph of its own, as the locked cell with the graph comes behind the test",
+        dict.fromkeys(_KERNEL, 0.0),
+        {"kernel": _EMPTY},
+        moved=("example",),
+        first="import accelviz\nfrom scipy import sparse\n"
+        "toy = accelviz.load_graph(sparse.csr_array((1, 1), dtype='f4'), name='toy')",
+    ),
+    Wrong(
+        A2,
+        "an expected result of its own, as the locked cell with it comes behind the test",
+        dict.fromkeys(_PARTITION, 0.0),
+        {"partition": "def partition(*_): return np.zeros((1, 4), np.int32)"},
+        moved=("example",),
+        first="import numpy as np\nmetadata, degrees = np.zeros((1, 4), np.int32), np.arange(3)",
+    ),
+    Wrong(
+        A2,
+        "learns from the judge's helpers, as their own tests come behind",
+        dict.fromkeys((*_PATTERN, *_PARTITION), 0.0),
+        _LEARNING,
+        moved=_PATTERN,
+    ),
+]
+_OTHERS = {"places": PLACES, "schemes": PLANS, "kernels": KERNELS, "tables": REPORTS}
 #: All attacks by the name of the student, "x" and a number.
 ATTACKS = {
     f"x{k:02}": attack

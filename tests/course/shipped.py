@@ -106,7 +106,14 @@ def hand_in_all(root: Path, port: int, asked: Collection[str | None]) -> None:
                 for key, text in attack.solutions.items()
             }
             notebook = filled_in(assignments[attack.assignment], solutions)
-            hand_in(root, student, attack.assignment, notebook)
+            for part in attack.moved:
+                names = [question_of(cell).partition("-")[2] for cell in notebook.cells]
+                notebook.cells.append(notebook.cells.pop(names.index(part)))
+            if attack.first:
+                notebook.cells.insert(0, nbformat.v4.new_code_cell(attack.first))
+            folder = hand_in(root, student, attack.assignment, notebook)
+            for name, text in attack.files.items():
+                (folder / name).write_text(text)
     for student in HONEST.keys() & asked:
         name, solutions = HONEST[student]
         if COMPILER or name != A4:

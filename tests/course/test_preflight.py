@@ -228,14 +228,16 @@ def test_a_deleted_stub_is_not_restored(assignment, check):
     assert all("NotImplementedError" not in cell.source for cell in checked.notebook.cells)
 
 
-def test_a_test_before_its_answer_is_reported(assignment, check):
+def test_a_test_before_its_answer_is_put_behind_it(assignment, check):
     notebook = tiny.answered(assignment.released)
     index = tiny.place_of(notebook, "test-double")
     notebook.cells.insert(1, notebook.cells.pop(index))
     checked = check(notebook)
     problem = problem_of(checked, "order")
     assert "Cell 2 ('test-double') stands before cell 5 ('double')" in problem.text
-    assert not problem.mended
+    assert problem.mended
+    questions = [question_of(cell) for cell in checked.notebook.cells]
+    assert questions == [question_of(cell) for cell in assignment.released.cells]
 
 
 def test_syntax_errors_are_reported_and_magics_are_none(assignment, check):

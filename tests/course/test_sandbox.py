@@ -8,7 +8,6 @@ import socket
 import sys
 import textwrap
 import time
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,6 @@ from accelviz.course.autograde.files import MAX_FILES, companions, copy_files
 from accelviz.course.autograde.outputs import show_points, trim_outputs
 from accelviz.course.autograde.processes import call_in_process
 from accelviz.course.autograde.stand_ins import ANSWERS, HARMLESS
-from accelviz.course.autograde.wire import send
 from tests.course import tiny
 from tests.course.wrong import needs_bubblewrap
 
@@ -451,10 +449,55 @@ def test_too_many_files_end_a_submission():
     assert problems == [GREEDY]
 
 
-def test_sending_to_a_process_that_does_not_read_times_out():
-    ours, theirs = socket.socketpair()
-    with theirs, Connection(ours.detach()) as connection, pytest.raises(TimeoutError):
-        send(connection, "x" * (1 << 24), 0.1)
+@needs_bubblewrap
+@pytest.mark.parametrize("trick", ["half", "deaf"])
+def test_too_many_processes_are_seen_while_a_message_is_under_way(trick):
+    """It stops in the middle of a reply, or does not read a message."""
+    source = f"""
+        import gc, os, time
+        def hoard(*_):
+            for _ in range(300):
+                if os.fork() == 0: time.sleep(100)
+            time.sleep(100)
+        def f(x):
+            (server,) = [item for item in gc.get_objects() if type(item).__name__ == "Server"]
+            if {trick!r} == "half":
+                server._line._socket.send(bytes(7) + b"\\x09{{")
+                hoard()
+            type(server._line).receive = hoard
+        """
+    limits, begin = Limits(cell_seconds=30, seconds=90), time.monotonic()
+    problems, _ = run(student_cell(source), graded("f(1)\nf('x' * 10**7)"), limits=limits)
+    assert problems[1] == GREEDY
+    assert time.monotonic() - begin < 25
+
+
+def test_what_is_beside_a_notebook_is_not_imported_where_kernels_run(tmp_path):
+    (tmp_path / "no_library.py").write_text("x = 7")
+    test = """
+        # needs the process for kernels: checks.kernels
+        from accelviz.course.checks.remote import run_kernels
+        try: run_kernels("no_library:x")
+        except ModuleNotFoundError: pass
+        else: raise AssertionError
+        """
+    test, cell = textwrap.dedent(test), student_cell("import no_library\nassert no_library.x == 7")
+    assert run(cell, graded(test), folder=tmp_path)[0] == ["", ""]
+
+
+@pytest.mark.skipif(not border.is_root(), reason="only root runs submissions as other users")
+def test_no_two_submissions_of_root_have_one_user():
+    users = set()
+    for _ in range(2):
+        cell = student_cell(
+            "import os, resource\nprint(os.getuid(), resource.getrlimit(resource.RLIMIT_NPROC)[1])"
+        )
+        _, notebook = run(cell)
+        user, processes = notebook.cells[0].outputs[0].text.split()
+        assert int(processes) == 2 * border.MAX_TASKS
+        users.add(int(user))
+    assert len(users) == 2
+    assert users <= {*border._USERS}
 
 
 def test_the_summary_describes_the_confinement(monkeypatch):

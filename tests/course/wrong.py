@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -34,6 +34,10 @@ class Wrong:
     solutions: Mapping[str, str]
     #: Kind of an attack.
     kind: str = ""
+    #: Files beside the notebook; cells that come behind all others; a cell before all others.
+    files: Mapping[str, str] = field(default_factory=dict)
+    moved: tuple[str, ...] = ()
+    first: str = ""
 
 
 ASSIGNMENTS = find_assignments()

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
+import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +38,10 @@ _NAMESPACES = (
     *("--die-with-parent", "--new-session"),
 )
 _PROC = ("--proc", "/proc", "--size", "4096", "--tmpfs", "/proc/sys", "--remount-ro", "/proc/sys")
-#: The user and the group "nobody", who own no file.
-_NOBODY = 65534
+#: The user and the group "nobody", who own no file. A submission that root grades runs as another
+#: such user, no other submission's: the system counts processes, pipes and signals by user.
+_NOBODY, _USERS = 65534, range(61184, 65520)
+_next_user = itertools.count(secrets.randbelow(len(_USERS)))
 #: Most processes and threads of a submission.
 MAX_TASKS = 128
 #: Environment variables by which `systemd-run` finds the manager of an ordinary user.
@@ -100,6 +104,8 @@ class Confinement:
     #: Whether the library's partitions and strategies, which contain answers of assignments, are
     #: replaced by `stand_ins`, which raise an error when used.
     bare: bool = False
+    #: The user that its processes run as; 0: the grader.
+    user: int = field(default_factory=lambda: _NOBODY if is_root() else 0)
 
 
 def is_root() -> bool:
@@ -107,32 +113,35 @@ def is_root() -> bool:
     return sys.platform != "win32" and os.geteuid() == 0
 
 
-def _namespaces() -> tuple[list[str], list[str]]:
+def _namespaces(user: int) -> tuple[list[str], list[str]]:
     """Return bubblewrap's options, and a command that runs another one as its user.
 
     Bubblewrap needs a namespace of users where the caller is not root. Root's own number would be
-    that of the system's root in it, so root needs none and becomes nobody.
+    that of the system's root in it, so root needs none and becomes another user.
     """
-    if not is_root():
+    if not user:
         return ["--unshare-user", "--disable-userns", "--cap-drop", "ALL", *_NAMESPACES], []
     caps = [f"CAP_SET{kind}" for kind in ("UID", "GID", "PCAP")]
     options = ["--cap-drop", "ALL", *(word for cap in caps for word in ("--cap-add", cap))]
-    drop = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups"]
+    drop = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
     return [*options, *_NAMESPACES], [*drop, "--bounding-set=-all"]
 
 
-def _identity() -> dict[str, Any]:
+def _identity(user: int = _NOBODY) -> dict[str, Any]:
     """Return the arguments of Popen for a process without bubblewrap."""
-    nobody = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
-    return nobody if is_root() and not bubblewrap() else {}
+    other = {"user": user, "group": user, "extra_groups": []}
+    return other if is_root() and not bubblewrap() else {}
 
 
-def hand_over(folder: Path) -> None:
-    """Let the user that submissions run as use a new folder and the files in it."""
-    if is_root():
-        folder.parent.chmod(0o711)
-        for path in (folder, *folder.rglob("*")):
-            os.chown(path, _NOBODY, _NOBODY, follow_symlinks=False)
+def hand_over(folder: Path) -> int:
+    """Give a new folder and its files to a user that no other submission has; return the user."""
+    if not is_root():
+        return 0
+    user = _USERS[next(_next_user) % len(_USERS)]
+    folder.parent.chmod(0o711)
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, user, user, follow_symlinks=False)
+    return user
 
 
 def bubblewrap() -> str:
@@ -146,7 +155,7 @@ def _bubblewrap() -> tuple[str, str]:
     path = shutil.which("bwrap")
     if not path:
         return "", "it is not installed"
-    options, as_user = _namespaces()
+    options, as_user = _namespaces(_NOBODY if is_root() else 0)
     trial = [path, *options, "--ro-bind", "/", "/", *_PROC, *as_user, "true"]
     process = subprocess.run(trial, capture_output=True, text=True, errors="replace")
     if process.returncode == 0:
@@ -234,13 +243,13 @@ def start(
         "cwd": bounds.folder / "work",
         "start_new_session": True,
     }
-    options |= _identity()
+    options |= _identity(bounds.user)
     with tempfile.TemporaryFile() as calls:
         calls.write(refused_calls())
         calls.seek(0)
         if bubblewrap():
             read_filter = ["--seccomp", str(calls.fileno())] if refused_calls() else []
-            command = [*_sandbox(bounds), *read_filter, *_namespaces()[1], *command]
+            command = [*_sandbox(bounds), *read_filter, *_namespaces(bounds.user)[1], *command]
         return subprocess.Popen(
             [*_in_cgroup(bounds.limits), *command],
             pass_fds=[descriptor, calls.fileno()],
@@ -251,7 +260,15 @@ def start(
 
 def _sandbox(bounds: Confinement) -> list[str]:
     """Return bubblewrap and its options; see `start`."""
-    options = [bubblewrap(), *_namespaces()[0], *_PROC, "--dev", "/dev", "--remount-ro", "/dev"]
+    options = [
+        bubblewrap(),
+        *_namespaces(bounds.user)[0],
+        *_PROC,
+        "--dev",
+        "/dev",
+        "--remount-ro",
+        "/dev",
+    ]
     for name, mebibytes in (("/tmp", bounds.limits.disk_mib), ("/dev/shm", 64)):
         options += ["--perms", "1777", "--size", str(mebibytes << 20), "--tmpfs", name]
     for path in (*_SYSTEM, *_libraries(), *bounds.readable):
@@ -273,7 +290,9 @@ def _sandbox(bounds: Confinement) -> list[str]:
     options += ["--ro-bind", str(bounds.folder), GIVEN]
     for name in (WORK, HOME):
         options += ["--perms", "0777", "--dir", name]
-    return [*options, "--remount-ro", "/", "--chdir", WORK]
+    for name in ("/", *filter(os.path.isdir, empty_folders)):
+        options += ["--remount-ro", name]
+    return [*options, "--chdir", WORK]
 
 
 def _replaced_by_stand_ins() -> tuple[list[Path], list[Path]]:

@@ -5,53 +5,65 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import select
 import signal
 import socket
 import sys
 import time
-from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from accelviz.course.autograde.border import HOME, MAX_TASKS, WORK, Confinement, bubblewrap, start
 from accelviz.course.autograde.processes import THREADS
-from accelviz.course.autograde.wire import SubmissionLostError
+from accelviz.course.autograde.wire import MAX_BYTES, Line, SubmissionLostError
 
 #: The processor time of a submission may be at most `MAX_PROCESSORS` times the time since its start
 #: plus `_BURST_SECONDS`. Cells and compilers are meant to use one processor.
 MAX_PROCESSORS, _BURST_SECONDS = 1.5, 8.0
 #: Seconds between two checks of these limits, and while its processor time is measured, so that
-#: processes are seen that end unnoticed; most files that it may have in memory.
-_WATCH_SECONDS, _MEASURE_SECONDS, _MAX_FILES = 0.5, 0.02, 20_000
+#: processes are seen that end unnoticed; most files and sockets that it may have in memory.
+_WATCH_SECONDS, _MEASURE_SECONDS, _MAX_FILES, _MAX_SOCKETS = 0.5, 0.02, 20_000, 1_000
 GREEDY = "the submission was ended (too many processes, processors or files, or too much memory)"
 _AT_REST = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE)
 _STAND_INS = Path(__file__).with_name("stand_ins.py")
 
 
 class Child:
-    """A process that runs `autograde.student.main` and replies to messages over `connection`.
+    """A process that runs `autograde.student.main` and replies to messages.
 
     Parameters
     ----------
     bounds : Confinement
+    reads_files : bool
+        Whether it may import what lies beside the notebook.
     """
 
-    def __init__(self, bounds: Confinement) -> None:
+    def __init__(self, bounds: Confinement, *, reads_files: bool = True) -> None:
         ours, theirs = socket.socketpair()
         paths = [path for path in sys.path if os.path.isabs(path)]
-        program = f"import sys; sys.path[:] = {paths!r}\n"
+        # Collecting garbage takes a quarter of the time of imports, which create little of it.
+        program = f"import gc, sys; gc.set_threshold(50_000); sys.path[:] = {paths!r}\n"
         if bounds.bare:
             program += f"exec({_STAND_INS.read_text('utf-8')!r})\ninstall()\n"
+        if bounds.user:  # the user is no other's, so the system counts its processes alone
+            program += (
+                f"import resource as r; r.setrlimit(r.RLIMIT_NPROC, {(2 * MAX_TASKS,) * 2})\n"
+            )
         program += "from accelviz.course.autograde.student import main\n"
-        program += f"main({theirs.fileno()}, {bounds.limits.output_bytes})"
+        program += f"main({theirs.fileno()}, {bounds.limits.output_bytes}, {reads_files})"
         with theirs:
             command, environment = (
                 [sys.executable, "-I", "-c", program],
                 _environment(bounds.folder),
             )
             self._process = start(command, bounds, theirs.fileno(), environment)
-        self.connection = Connection(ours.detach())
+        ours.setblocking(False)
+        self._socket, self._line, self._poll = ours, Line(ours, self._watch), select.poll()
+        #: When the message that is being sent or received has to be complete, and the next look at
+        #: the submission's processes.
+        self._deadline, self._next_look = math.inf, 0.0
         self._root, self._begin = psutil.Process(self._process.pid), time.monotonic()
         self._is_paused = False
         self._watch_seconds = _WATCH_SECONDS
@@ -70,22 +82,43 @@ class Child:
         self._watch_seconds = _MEASURE_SECONDS
         return self._usage()[1]
 
-    def watch(self, connection: Connection, seconds: float) -> None:
-        """Wait until `connection` has a message, at most `seconds`, then raise TimeoutError.
+    def send(self, message: Any, seconds: float = math.inf) -> None:
+        """Send a message; raises TimeoutError if it is not read within `seconds`. See `receive`."""
+        self._deadline = time.monotonic() + seconds
+        self._line.send(message)
 
-        Raises SubmissionLostError if the submission uses too many processes or processors or too
-        much memory.
+    def receive(self, seconds: float = math.inf, limit: int = MAX_BYTES) -> Any:
+        """Receive a message; raises TimeoutError if it has not arrived whole within `seconds`.
+
+        Raises SubmissionLostError if the process is gone or violates the protocol, or meanwhile
+        uses too many processes or processors or too much memory.
         """
-        deadline = time.monotonic() + seconds
-        interval = self._watch_seconds if seconds == math.inf else _WATCH_SECONDS
-        while not connection.poll(max(0.0, min(interval, deadline - time.monotonic()))):
-            if time.monotonic() >= deadline:
+        self._deadline = time.monotonic() + seconds
+        return self._line.receive(limit)
+
+    def _watch(self, event: int) -> None:
+        """Wait for an event of the socket, and look at the processes from time to time."""
+        self._poll.register(self._socket, event)
+        interval = self._watch_seconds if self._deadline == math.inf else _WATCH_SECONDS
+        is_ready = False
+        while not is_ready:
+            seconds = min(interval, self._deadline - time.monotonic())
+            is_ready = bool(self._poll.poll(1000 * max(0.0, seconds)))
+            now = time.monotonic()
+            if now >= self._next_look:
+                self._look()
+                self._next_look = time.monotonic() + interval
+            if now >= self._deadline:
                 raise TimeoutError
-            tasks, busy, memory = self._usage()
-            max_busy = MAX_PROCESSORS * (time.monotonic() - self._begin) + _BURST_SECONDS
-            is_greedy = tasks > MAX_TASKS or busy > max_busy or memory > self._max_memory
-            if is_greedy or self._n_files() > _MAX_FILES:
-                raise SubmissionLostError(GREEDY)
+
+    def _look(self) -> None:
+        """Raise SubmissionLostError if its processes together use too much."""
+        tasks, busy, memory = self._usage()
+        max_busy = MAX_PROCESSORS * (time.monotonic() - self._begin) + _BURST_SECONDS
+        is_greedy = tasks > MAX_TASKS or busy > max_busy or memory > self._max_memory
+        files, sockets = self._n_files_and_sockets()
+        if is_greedy or files > _MAX_FILES or sockets > _MAX_SOCKETS:
+            raise SubmissionLostError(GREEDY)
 
     def _processes(self) -> list[psutil.Process]:
         with contextlib.suppress(psutil.Error):
@@ -104,14 +137,16 @@ class Child:
                 memory += process.memory_info().rss
         return tasks, max(seconds, sum(self._seen.values())), memory
 
-    def _n_files(self) -> int:
-        """Return the number of files that it has in memory, 0 if that cannot be seen."""
-        if bubblewrap():
-            for process in self._processes()[1:2]:
-                with contextlib.suppress(OSError):
-                    state = os.statvfs(f"/proc/{process.pid}/root/tmp")
-                    return state.f_files - state.f_ffree
-        return 0
+    def _n_files_and_sockets(self) -> tuple[int, int]:
+        """Return the number of files that it has in memory, and of sockets; 0 if it is not seen."""
+        files = sockets = 0
+        for process in self._processes()[1:2] if bubblewrap() else ():
+            with contextlib.suppress(OSError):
+                for folder in ("tmp", "dev/shm"):
+                    state = os.statvfs(f"/proc/{process.pid}/root/{folder}")
+                    files += state.f_files - state.f_ffree
+                sockets = Path(f"/proc/{process.pid}/net/unix").read_bytes().count(b"\n")
+        return files, sockets
 
     def pause(self) -> None:
         """Stop all its processes, so that it can neither work nor watch until `resume`."""
@@ -135,7 +170,7 @@ class Child:
 
     def end(self) -> None:
         """Kill the process and all processes that it started."""
-        self.connection.close()
+        self._socket.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -154,6 +189,7 @@ def _environment(folder: Path) -> dict[str, str]:
     return {
         "PATH": os.pathsep.join([os.path.dirname(sys.executable), "/usr/local/bin:/usr/bin:/bin"]),
         "HOME": HOME if bubblewrap() else str(folder / "home"),
+        "USER": "nobody",
         "LANG": "C.UTF-8",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "MALLOC_ARENA_MAX": "2",

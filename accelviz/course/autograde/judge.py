@@ -28,8 +28,6 @@ from accelviz.course.autograde.wire import (
     SubmissionLostError,
     deadline,
     encode,
-    receive,
-    send,
 )
 from accelviz.course.checks import remote
 from accelviz.course.checks.common import quietly, remarks
@@ -204,11 +202,9 @@ class _NotebookRun:
             time_limit = max(1e-3, min(_SECONDS_TO_START, self.deadline - begin))
         max_bytes = max(MAX_CELL_BYTES, 8 * self.limits.output_bytes)
         try:
-            send(child.connection, {"cell": cell.source, "seconds": time_limit}, time_limit)
-            reply_limit = time_limit + _SECONDS_TO_STOP
-            child.watch(child.connection, reply_limit)
-            left = reply_limit - (time.monotonic() - begin)
-            reply = receive(child.connection, left, max_bytes)
+            child.send({"cell": cell.source, "seconds": time_limit}, time_limit)
+            left = time_limit + _SECONDS_TO_STOP - (time.monotonic() - begin)
+            reply = child.receive(left, max_bytes)
             outputs = trim_outputs(reply, self.limits.output_bytes)
         except TimeoutError:
             return self._stopped(time_limit, ", and would not be interrupted", fatal=True)
@@ -254,9 +250,9 @@ class _NotebookRun:
 
     def _start_child(self, role: str) -> Child:
         bare = self.bounds.bare and role != "kernels"
-        child = Child(replace(self.bounds, bare=bare))
+        child = Child(replace(self.bounds, bare=bare), reads_files=role != "kernels")
         try:
-            receive(child.connection, _SECONDS_TO_START)
+            child.receive(_SECONDS_TO_START)
         except (SubmissionLostError, TimeoutError):
             child.end()
             raise RuntimeError("the submission's process did not start within the limits") from None

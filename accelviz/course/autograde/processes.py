@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import compileall
 import functools
-import importlib.util
 import multiprocessing
 import multiprocessing.forkserver
 import os
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
@@ -25,8 +25,6 @@ THREADS = dict.fromkeys(
 )
 _PACKAGE = Path(accelviz.__file__).parent
 _PRELOADED = [f"accelviz.course.autograde.{name}" for name in ("judge", "leaderboard", "warm")]
-#: Modules that most submissions import.
-_STUDENTS_IMPORTS = ("accelviz.course.autograde.student", "accelviz.plots")
 
 
 def numba_cache() -> str:
@@ -40,7 +38,6 @@ def _context() -> ForkServerContext:
     context.set_forkserver_preload(_PRELOADED)
     environment = dict(os.environ)
     os.environ |= {**THREADS, "MALLOC_ARENA_MAX": "2", "NUMBA_CACHE_DIR": numba_cache()}
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
         multiprocessing.forkserver.ensure_running()
     finally:
@@ -53,14 +50,7 @@ def start_server() -> None:
     """Start the server that processes are forked from; call it before starting threads."""
     _context()
     # Submissions cannot write bytecode, and would compile in each sandbox anew what they import.
-    paths = [_PACKAGE / "course/autograde/student.py", *_PACKAGE.glob("plots/*.py")]
-    if not all(os.path.exists(importlib.util.cache_from_source(str(path))) for path in paths):
-        call_in_process(_import, _STUDENTS_IMPORTS, seconds=600.0)
-
-
-def _import(names: Iterable[str]) -> None:
-    for name in names:
-        importlib.import_module(name)
+    compileall.compile_dir(str(_PACKAGE), quiet=2)
 
 
 def call_in_process(function: Callable[..., _Result], *arguments: Any, seconds: float) -> _Result:

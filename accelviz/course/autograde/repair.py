@@ -119,16 +119,21 @@ class _Repair:
         self.problems: list[Problem] = []
         #: Indices k of cells whose text is the one that was released with their metadata.
         self.as_released = {k for k, cell in enumerate(cells) if _is_as_released(cell)}
-        #: Indices k of cells to remove; cells to insert after the cell k, at the top for k = -1.
+        #: Indices k of cells to remove; copies of missing cells i.
         self.removed: set[int] = set()
-        self.inserted: dict[int, list[Any]] = {}
+        self.inserted: dict[int, Any] = {}
 
     def repaired_cells(self) -> list[Any]:
-        cells = list(self.inserted.get(-1, []))
+        """Return the cells in the assignment's order; others stay behind the one that they follow.
+
+        In another order a test would take from the submission what a locked cell behind it defines.
+        """
+        index, groups = -1, {i: [cell] for i, cell in self.inserted.items()}
+        indices = {k: i for i, k in self.pairs}
         for k, cell in enumerate(self.cells):
-            cells += [] if k in self.removed else [cell]
-            cells += self.inserted.get(k, [])
-        return cells
+            index = indices.get(k, index)
+            groups.setdefault(index, []).extend([] if k in self.removed else [cell])
+        return [cell for i in sorted(groups) for cell in groups[i]]
 
     def report(self, kind: str, text: str, repair: str, **flags: bool) -> None:
         self.problems.append(Problem(kind, text, repair, **flags))
@@ -228,7 +233,9 @@ class _Repair:
             if later < k:
                 text = f"Cell {later + 1} ({second!r}) stands before cell {k + 1} ({first!r}), and "
                 text += "the notebook is run from top to bottom."
-                self.report("order", text, f"Move cell {later + 1} below cell {k + 1}.")
+                self.report(
+                    "order", text, f"Move cell {later + 1} below cell {k + 1}.", mended=True
+                )
                 return
 
     def check_answers(self) -> None:
@@ -262,7 +269,7 @@ class _Repair:
             elif question:
                 is_restored = is_locked(cell) or is_graded(cell)
                 if is_restored:
-                    self.inserted.setdefault(previous, []).append(copy.deepcopy(cell))
+                    self.inserted[i] = copy.deepcopy(cell)
                 kind = "test" if is_test(cell) else "answer" if is_solution(cell) else "cell"
                 position = f"after cell {previous + 1}" if previous >= 0 else "at the top"
                 text = f"The {kind} {question!r} is missing; it should stand {position}."

@@ -86,10 +86,10 @@ def run(
         _fill_cache(handed_in / "cache", shared, emulator="checks.kernels" in tests)
         if folder is not None:
             copy_files(folder, handed_in / "work")
-        hand_over(handed_in)
+        user = hand_over(handed_in)
         cache.chmod(0o700)
         bare = any(name in tests for name in _BARE_MODULES)
-        bounds = Confinement(limits, handed_in, (str(shared),), hidden, bare)
+        bounds = Confinement(limits, handed_in, (str(shared),), hidden, bare, user)
         arguments = cells, bounds, str(cache), seed, str(library or "")
         try:
             results = call_in_process(run_notebook, *arguments, seconds=limits.seconds + _MARGIN)

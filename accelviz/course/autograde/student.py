@@ -10,13 +10,13 @@ import ast
 import contextlib
 import functools
 import io
+import os
 import shutil
 import signal
+import socket
 import sys
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
@@ -26,7 +26,7 @@ from traitlets.config import Config
 
 from accelviz.course.autograde.border import GIVEN, WORK
 from accelviz.course.autograde.common import import_function
-from accelviz.course.autograde.wire import decode, encode, receive, send
+from accelviz.course.autograde.wire import Line, decode, encode
 
 
 class Outputs:
@@ -141,8 +141,12 @@ class Shell(InteractiveShell):
             self._run_past_stand_ins(remaining)
 
 
-def main(descriptor: int, output_limit: int) -> None:
-    """Run the process: reply to messages over a socket until the judge closes it."""
+def main(descriptor: int, output_limit: int, reads_files: bool) -> None:
+    """Run the process: reply to messages over a socket until the judge closes it.
+
+    Without `reads_files` it imports nothing from beside the notebook: a file could have the name of
+    a library that the library looks for and that is not installed.
+    """
     for path in sorted(Path(GIVEN).rglob("*")):  # in bubblewrap; the target's folders are root's
         target = Path(WORK).parent / path.relative_to(GIVEN)
         if path.is_dir():
@@ -155,14 +159,16 @@ def main(descriptor: int, output_limit: int) -> None:
     config.InteractiveShell.colors = "NoColor"
     shell = Shell.instance(config=config)
     shell.outputs.limit = output_limit
-    sys.path.append("")  # last: a file beside the notebook must not replace a library
-    connection = Connection(descriptor)
-    server = Server(shell, connection)
-    send(connection, {"ready": True})
+    if reads_files:
+        sys.path.append("")  # last: a file beside the notebook must not replace a library
+    else:
+        os.chdir(os.environ["HOME"])
+    line = Line(socket.socket(fileno=descriptor))
+    server = Server(shell, line)
+    line.send({"ready": True})
     while True:
         with contextlib.suppress(KeyboardInterrupt):  # an interrupt that arrives after its cell
-            message = receive(connection)
-            send(connection, server.reply(message))
+            line.send(server.reply(line.receive()))
 
 
 class Server:
@@ -174,8 +180,8 @@ class Server:
     functions with the names in "replaced" ask the judge for their results.
     """
 
-    def __init__(self, shell: Shell, connection: Connection) -> None:
-        self.shell, self._connection = shell, connection
+    def __init__(self, shell: Shell, line: Line) -> None:
+        self.shell, self._line = shell, line
         #: Objects that the judge has handles of; a handle is an index.
         self._objects: list[Any] = []
 
@@ -204,16 +210,22 @@ class Server:
             return getattr(self._objects[message["handle"]], name)
         arguments, options = decode(message["arguments"], self._objects.__getitem__)
         helpers = {name: functools.partial(self._ask, name) for name in message["replaced"]}
-        with patch.dict(namespace, helpers) if helpers else contextlib.nullcontext():
+        own = {name: namespace[name] for name in helpers if name in namespace}
+        namespace.update(helpers)
+        try:
             if kind == "call":
                 return self._objects[message["handle"]](*arguments, **options)
             return import_function(message["function"])(*arguments, **options)
+        finally:
+            for name in helpers:
+                namespace.pop(name, None)
+            namespace.update(own)
 
     def _ask(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Return the judge's result of a helper."""
         asked = encode((arguments, options), self._handle)
-        send(self._connection, {"ask": name, "arguments": asked})
-        reply = receive(self._connection)
+        self._line.send({"ask": name, "arguments": asked})
+        reply = self._line.receive()
         if "error" in reply:
             raise ValueError(reply["error"])
         return decode(reply["value"], self._objects.__getitem__)

@@ -10,17 +10,19 @@ import base64
 import contextlib
 import json
 import math
+import select
 import signal
+import socket
+import struct
 import sys
-import time
 from collections.abc import Callable, Iterator
-from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 
-#: Default limit of a message, and of the reply to a cell (its outputs as JSON), in bytes.
-MAX_BYTES, MAX_CELL_BYTES = 1 << 28, 8 << 20
+#: Default limit of a message, and of the reply to a cell (its outputs as JSON), in bytes. Parsed,
+#: a message takes up to 25 times its length: `[]` is an object of 56 bytes.
+MAX_BYTES, MAX_CELL_BYTES = 1 << 25, 8 << 20
 #: `dtype.kind` of arrays that are sent as bytes: bool, signed, unsigned, float.
 _NUMBERS = "biuf"
 _SEQUENCES: dict[str, Any] = {"tuple": tuple, "list": list, "set": set}
@@ -35,19 +37,12 @@ class SubmissionLostError(BaseException):
 
 
 @contextlib.contextmanager
-def deadline(seconds: float | None, error: type[BaseException] = TimeoutError) -> Iterator[None]:
-    """Raise `error` in the main thread if the block takes longer; None for no limit.
-
-    Of nested blocks, the one that ends first counts.
-    """
+def deadline(seconds: float, error: type[BaseException]) -> Iterator[None]:
+    """Raise `error` in the main thread if the block takes longer."""
 
     def stop(*_: object) -> None:
         raise error
 
-    outer, begin = signal.getitimer(signal.ITIMER_REAL)[0], time.monotonic()
-    if seconds is None or 0.0 < outer < seconds:
-        yield
-        return
     previous_handler = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, max(1e-3, seconds))
     try:
@@ -55,42 +50,57 @@ def deadline(seconds: float | None, error: type[BaseException] = TimeoutError) -
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous_handler)
-        if outer:
-            signal.setitimer(signal.ITIMER_REAL, max(1e-3, outer + begin - time.monotonic()))
 
 
-def send(connection: Connection, message: Any, seconds: float | None = None) -> None:
-    """Send a message of JSON's types.
+class Line:
+    """An end of the line between the judge and a submission's process.
 
-    Raises SubmissionLostError if the other process is gone, TimeoutError if it has not read the
-    whole message after `seconds`.
+    Messages are of JSON's types; on the line they are preceded by their length in bytes. `wait` is
+    called with the event to wait for before each read and write of a socket that does not block.
     """
-    try:
-        with deadline(seconds):
-            connection.send_bytes(json.dumps(message).encode())
-    except TimeoutError:
-        raise
-    except OSError as error:
-        raise SubmissionLostError(DIED) from error
 
+    def __init__(self, end: socket.socket, wait: Callable[[int], object] = bool) -> None:
+        self._socket, self._wait = end, wait
 
-def receive(connection: Connection, seconds: float | None = None, limit: int = MAX_BYTES) -> Any:
-    """Receive a message.
+    def send(self, message: Any) -> None:
+        """Send a message; raises SubmissionLostError if the other process is gone."""
+        data = json.dumps(message).encode()
+        left = memoryview(struct.pack("!Q", len(data)) + data)
+        while left:
+            self._wait(select.POLLOUT)
+            try:
+                left = left[self._socket.send(left) :]
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise SubmissionLostError(DIED) from error
 
-    Raises SubmissionLostError if the other process is gone or if the message is longer than `limit`
-    bytes or no JSON; TimeoutError if it has not arrived completely after `seconds`.
-    """
-    try:
-        with deadline(seconds):
-            return json.loads(connection.recv_bytes(limit))
-    except TimeoutError:
-        raise
-    except (EOFError, OSError) as error:
-        is_too_long = "bad message length" in str(error)
-        reason = f"an answer is larger than {limit >> 20} MiB" if is_too_long else DIED
-        raise SubmissionLostError(reason) from error
-    except (ValueError, RecursionError) as error:
-        raise SubmissionLostError("an answer is no plain data") from error
+    def receive(self, limit: int = MAX_BYTES) -> Any:
+        """Receive a message.
+
+        Raises SubmissionLostError if the other process is gone, or if the message is longer than
+        `limit` bytes or no JSON.
+        """
+        (length,) = struct.unpack("!Q", self._read(8))
+        if length > limit:
+            raise SubmissionLostError(f"an answer is larger than {limit >> 20} MiB")
+        try:
+            return json.loads(self._read(length))
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise SubmissionLostError("an answer is no plain data") from error
+
+    def _read(self, size: int) -> bytearray:
+        data = bytearray()
+        while len(data) < size:
+            self._wait(select.POLLIN)
+            try:
+                part = self._socket.recv(min(size - len(data), 1 << 20))
+            except OSError as error:
+                raise SubmissionLostError(DIED) from error
+            if not part:
+                raise SubmissionLostError(DIED)
+            data += part
+        return data
 
 
 def encode(value: Any, handle: Callable[[Any], Any]) -> Any:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import builtins
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
 from accelviz.course.autograde.common import import_function
-from accelviz.course.autograde.wire import SubmissionLostError, decode, encode, receive, send
+from accelviz.course.autograde.wire import SubmissionLostError, decode, encode
 from accelviz.course.checks.common import remarks
 
 
@@ -52,15 +51,14 @@ class Link:
         if message["do"] in ("call", "run"):
             arguments_of_call = encode((arguments, options), _handle_of)
             message = {**message, "arguments": arguments_of_call, "replaced": self.replaced}
-        send(child.connection, message)
+        child.send(message)
         while True:
-            child.watch(child.connection, math.inf)
-            reply = receive(child.connection)
+            reply = child.receive()
             if not isinstance(reply, dict):
                 raise SubmissionLostError("an answer is no plain data")
             if reply.get("ask") not in self.replaced:
                 break
-            send(child.connection, _helped(reply))
+            child.send(_helped(reply))
         if "error" in reply:
             name, text, *_ = [str(part)[:5000] for part in (*reply["error"], "", "")]
             raise exception_of(name[:100], text)
