@@ -210,7 +210,7 @@ class Server:
             return getattr(self._objects[message["handle"]], name)
         arguments, options = decode(message["arguments"], self._objects.__getitem__)
         helpers = {name: functools.partial(self._ask, name) for name in message["replaced"]}
-        own = {name: namespace[name] for name in helpers if name in namespace}
+        originals = {name: namespace[name] for name in helpers if name in namespace}
         namespace.update(helpers)
         try:
             if kind == "call":
@@ -219,7 +219,7 @@ class Server:
         finally:
             for name in helpers:
                 namespace.pop(name, None)
-            namespace.update(own)
+            namespace.update(originals)
 
     def _ask(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Return the judge's result of a helper."""
