@@ -420,10 +420,12 @@ def test_processes_of_a_submission_do_not_work_at_the_same_time():
         import os, time
         if os.fork() == 0:
             for k in range(100_000):
-                open("count", "w").write(str(k))
+                open("next", "w").write(str(k))
+                os.replace("next", "count")
                 time.sleep(0.001)
             os._exit(0)
-        def counted(): return int(open("count").read() or 0)
+        while not os.path.exists("count"): time.sleep(0.01)
+        def counted(): return int(open("count").read())
         def sleep(): time.sleep(0.6)
         """
     test = """
