@@ -1,6 +1,7 @@
 """The inherited tests on the CPU, and checks of declarations."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -210,3 +211,12 @@ def test_row_strategies_give_every_row_to_a_warp_in_order(strategy):
     for wrong in (0, 33, True, 1.5, "4"):
         with pytest.raises(PartitionError, match="block_warps"):
             accelviz.plan(graph, strategy, block_warps=wrong)
+
+
+def test_memory_that_nobody_wrote_is_wrong_without_a_warning():
+    """It may hold a signaling NaN, of whose conversion NumPy warns."""
+    graph = graph_of_degrees([2, 3])
+    Y = np.full((2, 4), 0x7F800001, np.uint32).view(np.float32)
+    oracle = Oracle(graph, np.ones((graph.shape[1], 4), np.float32))
+    assert oracle.error(Y) == np.inf
+    assert re.match(r"Y\[0, 0\] is nan .*, 8 of 8 elements are wrong", oracle.first_wrong(Y))
