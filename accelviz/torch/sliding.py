@@ -366,19 +366,17 @@ def _run(
     device: Device | None,
 ) -> None:
     """Run an operation on tensors, on PyTorch's current stream."""
-    torch_device, pixels = operands["X"].device, operands["X"].size(0)
-    plan = _prepared(
-        operation, graph, pixels, arithmetic, device or find_device(torch_device.type), torch_device
-    )
-    if device is None and all(one.data_ptr() % VECTOR_BYTES == 0 for one in operands.values()):
-        with torch.cuda.device(torch_device):
+    X = operands["X"]
+    with torch.cuda.device_of(X):  # no change for a tensor on the host
+        current = device or find_device(X.device.type)
+        plan = _prepared(operation, graph, X.size(0), arithmetic, current, X.device)
+        if device is None and all(one.data_ptr() % VECTOR_BYTES == 0 for one in operands.values()):
             arguments = {name: _Memory(tensor) for name, tensor in (operands | outputs).items()}
             plan.launch_on(torch.cuda.current_stream().cuda_stream, arguments)
-        return
-    with device_of(operands["X"]) as current:
-        device = device or current
-        inputs = {name: as_array(tensor, device) for name, tensor in operands.items()}
-        results = {name: as_array(tensor, device) for name, tensor in outputs.items()}
+            return
+    with device_of(X):
+        inputs = {name: as_array(tensor, current) for name, tensor in operands.items()}
+        results = {name: as_array(tensor, current) for name, tensor in outputs.items()}
         plan.run(inputs, results)
 
 
@@ -397,10 +395,6 @@ class _Memory:
 def _prepared(
     operation: Any, graph: Graph, pixels: int, arithmetic: str, device: Device, torch_device: Any
 ) -> Any:
-    """Return the plan of an operation, prepared; `torch_device` has the tensors."""
+    """Return the plan of an operation, prepared on the current GPU, which is `torch_device`."""
     settings = {"n_cols": pixels, "arithmetic": arithmetic}
-    plan = plan_of(graph, find_strategy(operation.fastest, operation), settings)
-    if torch_device.type == "cuda":
-        with torch.cuda.device(torch_device):
-            return ready(plan, device)
-    return ready(plan, device)
+    return ready(plan_of(graph, find_strategy(operation.fastest, operation), settings), device)

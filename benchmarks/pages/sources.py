@@ -351,11 +351,15 @@ def system_over_pyg(system: str, model: str, kind: str) -> Callable[[Results], s
     return number
 
 
-def gnnadvisor_settings(results: Results) -> pd.DataFrame:
-    """Return the sweep of GNNAdvisor with columns of its settings as integers."""
-    rows = results["gnnadvisor-sweeps-h200"].query("strategy == 'gnnadvisor'")
+def with_settings(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with a column for each of their settings, as integers."""
     settings = pd.DataFrame([parameters_of(text) for text in rows["parameters"]], rows.index)
     return pd.concat([rows, settings.astype(int)], axis=1)
+
+
+def gnnadvisor_settings(results: Results) -> pd.DataFrame:
+    """Return the sweep of GNNAdvisor with its settings."""
+    return with_settings(results["gnnadvisor-sweeps-h200"].query("strategy == 'gnnadvisor'"))
 
 
 def group_sizes(results: Results) -> str:
@@ -411,12 +415,9 @@ def tc_gnn_counter(counter: str) -> Callable[[Results], str]:
 
 
 def warps_of_a_block(results: Results) -> str:
-    """Return the time of TC-GNN's SpMM with the most and with the best warps a block."""
-    rows = results["tc-gnn-sweeps-h200"].query("operation == 'spmm'")
-    warps = rows["parameters"].map(lambda text: int(parameters_of(text)["block_warps"]))
-    us = rows.assign(warps=warps).pivot_table(
-        index=["graph", "columns"], columns="warps", values="median_us"
-    )
+    """Return the fastest warps a block of TC-GNN's SpMM, and the time of 32 over theirs."""
+    rows = with_settings(results["tc-gnn-sweeps-h200"].query("operation == 'spmm'"))
+    us = rows.pivot_table(index=["graph", "columns"], columns="block_warps", values="median_us")
     best = us.idxmin(axis=1)
     return (
         f"{best.min()} to {best.max()}; 32 take {spread(us[32] / us.min(axis=1), 1)} times as long"
