@@ -61,7 +61,7 @@ def test_the_limits_are_the_defaults():
         f"| time of a cell | {limits.cell_seconds:g} s | `--cell-seconds`",
         f"| time of a submission | {limits.seconds:g} s | `--seconds`",
         f"| memory of a process | {limits.memory_gib:g} GiB of address space",
-        f"| size of a file | {limits.file_mib} MiB",
+        f"| its files | {limits.file_mib} MiB each",
         f"| {output} | {limits.output_bytes // 10**6} MB",
     ):
         assert text in PAGE, text
