@@ -15,9 +15,10 @@ Columns = Sequence[str | int] | None
 #: wrong before Python 3.11.5.
 NUMBER = r"[-+]?+(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][-+]?+[0-9]++)?"
 
-#: Words about whether edges have a direction, or stand for both.
+#: Words about whether edges have a direction, or stand for both. The prefix of `symm` is bounded,
+#: since a search for `\w*symm` in a long word takes quadratic time.
 DIRECTION = re.compile(
-    r"(?:non-?|un-?)?dire[ck]t(?!or|ly)(?:ed|ions?|ional)?|\ba?sym\b|\w*symm\w*|reciproc\w*|mutual"
+    r"(?:non-?|un-?)?dire[ck]t(?!or|ly)(?:ed|ions?|ional)?|\ba?sym\b|\w{0,9}symm\w*|reciproc\w*|mutual"
     r"|\bdigraph|\barcs?\b|orient|(?:one|two)[\s_-]*way|both ways|\b(?:once|twice)\b|triang",
     re.IGNORECASE,
 )
