@@ -18,7 +18,7 @@ from accelviz.devices import gpu_state
 from accelviz.devices.cuda import compile_cubin
 from accelviz.devices.cuda import state as cuda
 from accelviz.errors import DeviceUnavailable
-from accelviz.plots.overview import _degree_bounds, _example_blocks
+from accelviz.plots.overviews import _degree_bounds, _example_blocks
 from tests.graphs import MADE
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
