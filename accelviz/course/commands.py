@@ -67,6 +67,10 @@ def add_to(commands: Any) -> None:
     board.add_argument("--seed", type=_at_least(0), help="of the hidden graphs (the course's)")
     board.add_argument("--output", type=Path, help="the table (FOLDER/leaderboard.csv)")
 
+    helps = "take the time of a timestamp.txt also where the notebook in the folder is newer"
+    for parser in (grade, sums):
+        parser.add_argument("--trust-stamps", action="store_true", help=helps)
+
     for parser in (grade, board):
         seconds: dict[str, Any] = {"type": _positive, "metavar": "S"}
         parser.add_argument("--cell-seconds", **seconds, help="time of a cell (60)")
@@ -218,6 +222,7 @@ def _grade(options: argparse.Namespace) -> Result:
         settings=limits,
         force=options.force,
         jobs=options.jobs,
+        trust_stamps=options.trust_stamps,
         begin=begin,
         progress=progress,
     )
@@ -242,7 +247,12 @@ def _totals(options: argparse.Namespace) -> Result:
     from accelviz.course.autograde import tables, totals
 
     output = _table(options, "totals.csv")
-    frame = totals.totals(options.course, free_days=options.free_days, penalty=options.penalty)
+    frame = totals.totals(
+        options.course,
+        free_days=options.free_days,
+        penalty=options.penalty,
+        trust_stamps=options.trust_stamps,
+    )
     tables.write_table(frame, output)
     lines = [frame.to_string(index=False), f"{len(frame)} students, totals in {output}"]
     if options.fill:

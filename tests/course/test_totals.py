@@ -3,6 +3,7 @@
 # ruff: noqa: E402 (what is tested needs what is skipped for)
 
 import csv
+import datetime
 import os
 import sys
 import time
@@ -100,6 +101,21 @@ def test_a_stamp_that_is_none_gives_way_to_the_notebook_s_time(course, text):
     nbformat.write(nbformat.v4.new_notebook(), folder / f"{NAMES[0]}.ipynb")
     os.utime(folder / f"{NAMES[0]}.ipynb", (0, 0))
     assert totals(course)["late_days"].tolist() == [0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("name", [NAMES[0], "renamed"])
+def test_a_forged_stamp_gains_nothing(course, name):
+    """Ada hands in two days late, with a stamp from before; bob's stamp is the exchange's."""
+    for student, text in (("ada", "2026-05-06 11:00"), ("bob", "2026-05-01 11:00")):
+        notebook = course / "submitted" / student / NAMES[0] / f"{name}.ipynb"
+        nbformat.write(nbformat.v4.new_notebook(), notebook)
+        seconds = datetime.datetime.fromisoformat(text).timestamp()
+        os.utime(notebook, (seconds, seconds))
+    frame = totals(course, penalty=10.0).set_index("student")
+    assert frame["late_days"].to_dict() == {"ada": 2, "bob": 3, "eva": 0, "max": 0}
+    assert "timestamp.txt, which is not trusted" in frame.loc["ada", "remarks"]
+    assert "timestamp.txt" not in frame.loc["bob", "remarks"]
+    assert totals(course, trust_stamps=True)["late_days"].tolist() == [0, 3, 0, 0]
 
 
 def test_without_dates_or_stamps_nothing_is_late(course):

@@ -30,7 +30,7 @@ from accelviz.course.autograde.preflight import examine
 from accelviz.course.autograde.processes import call_in_process, start_server
 from accelviz.course.autograde.repair import Checked
 from accelviz.course.autograde.tables import BY_HAND, Graded, Row
-from accelviz.course.autograde.totals import stamped
+from accelviz.course.autograde.totals import handed_in
 from accelviz.errors import ArgumentError
 
 #: Time limit for examining a notebook, which usually takes a tenth of a second.
@@ -45,6 +45,7 @@ def grade(
     settings: dict[str, Any] | None = None,
     force: bool = False,
     jobs: int | None = None,
+    trust_stamps: bool = False,
     begin: Callable[[int], object] = lambda _: None,
     progress: Callable[[Graded, int], object] = lambda *_: None,
 ) -> list[Graded]:
@@ -67,6 +68,8 @@ def grade(
         Also run submissions that have not changed.
     jobs : int, optional
         Number of submissions that run in parallel; default: the number of processors.
+    trust_stamps : bool
+        See `totals.handed_in`, whose time nbgrader's own late penalties get.
     begin : callable
         Called with the number of submissions before any is run.
     progress : callable
@@ -90,14 +93,15 @@ def grade(
     known = course.assignments()
     course.check()
     chosen = {assignment.name for assignment in choose(known, list(assignments))}
-    results, tasks = [], []
+    results, tasks = list[Graded](), list[_Submission]()
     for student, path, problem in submissions(course, students):
         if problem:
             name = path.stem if path.suffix == ".ipynb" else path.name
             in_folder = path.parent.name == student
             results.append(Graded(student, name if in_folder else "", set_aside=problem))
         elif path.name in chosen:
-            tasks.append((student, known[path.name]))
+            blank = Graded(student, path.name)
+            tasks.append(_Submission(course, known[path.name], blank, trust_stamps))
     total = len(results) + len(tasks)
     for graded in results:
         progress(graded, total)
@@ -186,7 +190,7 @@ def _examine_folder(folder: Path, assignment: Assignment) -> Checked | str:
 
 def _grade_in_parallel(
     course: Course,
-    tasks: Sequence[tuple[str, Assignment]],
+    tasks: Sequence[_Submission],
     settings: dict[str, Any],
     force: bool,
     jobs: int | None,
@@ -200,17 +204,15 @@ def _grade_in_parallel(
     configuration = course.configuration("")
     configuration.SandboxedExecute.update(settings)
     execution = SandboxedExecute(config=configuration)
-    for _, assignment in tasks:
-        assignment.source  # noqa: B018 (a cached property: read once, and not by each thread)
+    for submission in tasks:
+        submission.assignment.source  # noqa: B018 (cached: read once, and not by each thread)
     start_server()
     pool = ThreadPoolExecutor(jobs or os.cpu_count())
     try:
-        futures = []
-        for student, assignment in tasks:
-            submission = _Submission(course, assignment, Graded(student, assignment.name))
-            futures.append(
-                pool.submit(submission.attempt, submission.run_if_changed, execution, force)
-            )
+        futures = [
+            pool.submit(submission.attempt, submission.run_if_changed, execution, force)
+            for submission in tasks
+        ]
         for future in as_completed(futures):
             submission = future.result()
             yield submission.attempt(submission.record).result
@@ -225,6 +227,7 @@ class _Submission:
     course: Course
     assignment: Assignment
     result: Graded
+    trust_stamps: bool
     #: The executed notebook for nbgrader; None if it was graded before and has not changed.
     notebook: Any = None
 
@@ -272,18 +275,19 @@ class _Submission:
             target.mkdir(parents=True)
             for source in (self.folder("submitted"), self.assignment.folder):
                 copy_files(source, target)
-            self.save_points(target)
+            self.save_points()
             nbformat.write(self.notebook, target / f"{self.assignment.name}.ipynb")
         self.read_grades()
 
-    def save_points(self, folder: Path) -> None:
+    def save_points(self) -> None:
         """Let nbgrader read the points from the notebook's outputs."""
         from accelviz.course.autograde.execute import PREPROCESSORS
 
         name, student = self.assignment.name, self.result.student
         with self.course.gradebook() as gradebook:
             gradebook.update_or_create_student(student)
-            gradebook.update_or_create_submission(name, student, timestamp=stamped(folder))
+            time = handed_in(self.folder("submitted"), trust_stamps=self.trust_stamps)
+            gradebook.update_or_create_submission(name, student, timestamp=time)
         self.notebook = self.course.preprocess(PREPROCESSORS[2:], self.notebook, name, student)
 
     def graded_before(self) -> Any:

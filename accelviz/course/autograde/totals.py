@@ -22,7 +22,9 @@ _DAY = datetime.timedelta(days=1)
 _STAMP_BYTES = 200
 
 
-def totals(root: Path, *, free_days: int = 0, penalty: float = 0.0) -> pd.DataFrame:
+def totals(
+    root: Path, *, free_days: int = 0, penalty: float = 0.0, trust_stamps: bool = False
+) -> pd.DataFrame:
     """Add up the points of `grades-by-question.csv`, less what was handed in late.
 
     Parameters
@@ -34,6 +36,8 @@ def totals(root: Path, *, free_days: int = 0, penalty: float = 0.0) -> pd.DataFr
         Late days that each student has for nothing, over all assignments in order of their dates.
     penalty : float
         Percent of the assignment's points that each further late day costs.
+    trust_stamps : bool
+        Whether nbgrader's stamps count where a notebook is newer; see `handed_in`.
 
     Returns
     -------
@@ -72,12 +76,15 @@ def totals(root: Path, *, free_days: int = 0, penalty: float = 0.0) -> pd.DataFr
             elif (of_both["max"].notna() & of_both["points"].isna()).any():
                 remarks.append(f"{name}: not all graded by hand")
             date = due.get((name, student), general[name])
-            days = 0 if of_both.empty else _days_late(root / "submitted" / student / name, date)
+            folder = root / "submitted" / student / name
+            days = 0 if of_both.empty else _days_late(folder, date, trust_stamps=trust_stamps)
             if days:
                 charged = max(0, late_days + days - free_days) - max(0, late_days - free_days)
                 late_days += days
                 lost = round(min(1.0, charged * penalty / 100) * points, 2)
                 remarks.append(f"{name}: {days} days late, {lost:g} points less")
+                if _days_late(folder, date, trust_stamps=True) < days:
+                    remarks.append(f"{name}: its timestamp.txt, which is not trusted, is earlier")
                 points -= lost
             row[name] = round(points, 2)
             total += points
@@ -112,7 +119,21 @@ def _is(full_name: str, name: str) -> bool:
     return name in (full_name, full_name.split("-")[0])
 
 
-def stamped(folder: Path) -> datetime.datetime | None:
+def handed_in(folder: Path, *, trust_stamps: bool = False) -> datetime.datetime | None:
+    """Return when a submission was handed in, with a zone; None if nothing says so.
+
+    That is the time of its notebook in the instructor's folder, or nbgrader's stamp if it is later:
+    a student can pack a stamp too, and gains nothing by it. A trusted stamp counts alone.
+    """
+    stamp = _stamped(folder)
+    if stamp is not None and trust_stamps:
+        return stamp
+    notebooks = (path.lstat() for path in folder.glob("*.ipynb"))
+    times = [datetime.datetime.fromtimestamp(book.st_mtime).astimezone() for book in notebooks]
+    return max([*times, *([] if stamp is None else [stamp])], default=None)
+
+
+def _stamped(folder: Path) -> datetime.datetime | None:
     """Return the time in nbgrader's `timestamp.txt`, UTC if it names no zone; None without one."""
     stamp = folder / "timestamp.txt"
     try:
@@ -125,17 +146,12 @@ def stamped(folder: Path) -> datetime.datetime | None:
         return None
 
 
-def _days_late(folder: Path, due: datetime.datetime) -> int:
-    """Return the days, rounded up, by the submission's stamp, else its notebook's time."""
-    handed_in = stamped(folder)
-    if handed_in is None:
-        try:
-            seconds = (folder / f"{folder.name}.ipynb").stat().st_mtime
-        except OSError:
-            return 0
-        handed_in = datetime.datetime.fromtimestamp(seconds)
-    late = handed_in.replace(tzinfo=None) - due
-    return max(0, math.ceil(late / _DAY)) if due != datetime.datetime.max else 0
+def _days_late(folder: Path, due: datetime.datetime, *, trust_stamps: bool) -> int:
+    """Return the days, rounded up; see `handed_in`."""
+    time = handed_in(folder, trust_stamps=trust_stamps)
+    if time is None or due == datetime.datetime.max:
+        return 0
+    return max(0, math.ceil((time.replace(tzinfo=None) - due) / _DAY))
 
 
 def fill(export: Path, frame: pd.DataFrame, target: Path) -> tuple[list[str], list[str]]:
