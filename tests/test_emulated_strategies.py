@@ -35,7 +35,7 @@ def turn_of(position, strategy):
     """Return a large graph for each strategy, and a smaller one beyond SpMM and SDDMM."""
     if not fits_memory(strategy, LARGE[0]):
         return SMALLEST
-    graphs = LARGE if strategy.operation in (SPMM, SDDMM) else LARGE[:3]
+    graphs = LARGE if strategy.operation in (SPMM, SDDMM) else LARGE[:2]
     return graphs[(position + 2) % len(graphs)]
 
 

@@ -44,7 +44,7 @@ def torchrun(size, folder, *programs, options=()):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", *options]
     command += ["--nproc-per-node", str(size), str(ROOT / "tests" / "ranks.py"), str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    options = {"capture_output": True, "text": True, "env": environment, "timeout": 100}
+    options = {"capture_output": True, "text": True, "env": environment, "timeout": 300}
     return subprocess.run([*command, *programs], **options)
 
 

@@ -118,6 +118,7 @@ def test_a_structure_is_copied_by_words():
         ("global", 128 * LANES, 4, (32, 32, 0)),
         ("global", 16 * LANES, 16, (16, 4, 0)),
         ("global", 8 * LANES, 8, (8, 2, 0)),
+        ("global", (2 * (LANES % 2) - 1) * 2**62, 4, (2, 2, 0)),  # no pair fits 64 bits
         ("shared", 4 * LANES, 4, (0, 0, 1)),
         ("shared", 0 * LANES, 4, (0, 0, 1)),  # a broadcast
         ("shared", 8 * LANES, 4, (0, 0, 2)),

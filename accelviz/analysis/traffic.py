@@ -40,7 +40,7 @@ def requests(traced: pd.DataFrame) -> pd.DataFrame:
           global memory);
         - `collisions`: lanes of an atomic minus its distinct addresses.
     """
-    ordered = traced.sort_values(["block", "step", "lane"], kind="stable")
+    ordered = traced.iloc[np.lexsort([traced[name] for name in ("lane", "step", "block")])]
     begins = changes(ordered["block"], ordered["step"])
     request = np.cumsum(begins) - 1
     table = ordered[begins][["block", "warp", "step", *_SITE]].reset_index(drop=True)
@@ -66,8 +66,14 @@ def requests(traced: pd.DataFrame) -> pd.DataFrame:
 
 
 def _distinct(request: Longs, value: Longs, count: int) -> Longs:
-    pairs = pd.DataFrame({"request": request, "value": value}).drop_duplicates()
-    return np.bincount(pairs["request"], minlength=count)
+    """Count the distinct values of each request."""
+    low, high = (int(value.min()), int(value.max())) if value.size else (0, 0)
+    span = high - low + 1
+    if count * span >= 1 << 63:  # number the values, so that pairs are integers of 64 bits
+        values, value = np.unique(value, return_inverse=True)
+        low, span = 0, values.size
+    pairs = np.sort(request * span + (value - low))
+    return np.bincount(pairs[changes(pairs)] // span, minlength=count)
 
 
 def traffic(traced: pd.DataFrame) -> pd.DataFrame:

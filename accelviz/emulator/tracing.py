@@ -25,7 +25,7 @@ def table(records: npt.NDArray[Any], library: Path, known: Sequence[Known]) -> p
     import pandas as pd  # here, as the emulator does not depend on it
 
     records = records[records["kind"] != _WAIT]
-    codes, code_of = np.unique(records["code"], return_inverse=True)
+    code_of, codes = pd.factorize(records["code"])
     lines = [line_of(library, int(code)) or Line("", 0) for code in codes]
     number = records["array"]
     sizes = np.array([array.itemsize for array in known], dtype=int)[number]
