@@ -130,6 +130,20 @@ EXCHANGES = [
     ("float x = 0; if (t % 32 < 16) x = __any_sync(~0u, X[t]); Y[t] = x;", False),
     ("for (int i = 0; i < 1 + t / 16 % 2; ++i) __any_sync(~0u, X[t]); Y[t] = 1;", False),
     ("if (t % 32 >= 16) return; Y[t] = __shfl_down_sync(~0u, X[t], 8, 16);", True),
+    *[
+        (
+            f"s[t] = X[t];\n{unroll}\nfor (int i = 0; i < 4; ++i) {{"
+            "const int votes = __any_sync(~0u, X[t]);"
+            "if (t % 4 == i) { Y[t] = votes; return; } s[t] += votes; }",
+            True,
+        )
+        for unroll in ("#pragma unroll", "#pragma unroll 1")
+    ],
+    (
+        "if (t % 32 < 16) {\n#pragma unroll\nfor (int i = 0; i < 3; ++i) __any_sync(~0u, X[t]);"
+        "\nY[t] = 1; } else { Y[t] = 2; }",
+        False,
+    ),
 ]
 
 

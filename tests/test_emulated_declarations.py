@@ -82,6 +82,31 @@ DEFAULTS = """__global__ void k(int *Y, int a, int n = -4, float b = 2.5e1f, boo
 """
 
 
+OVERLOADS = """
+__global__ void k(const float *__restrict__ X, float Y[], const int n) { Y[0] = X[0] + n; }
+__global__ void k(int *, int);
+__global__ void k(int *Y, int n) { Y[0] = 2 * n; }
+template <typename T> __global__ void f(T *Y, T value) { Y[0] = value; }
+template <typename T, int N> __global__ void f(T *Y) { Y[0] = N; }
+"""
+
+
+def test_kernels_of_one_name_are_chosen_by_the_types_of_their_parameters():
+    X, Y, Z = np.ones(1, np.float32), np.zeros(1, np.float32), np.zeros(1, np.int32)
+    emulate(OVERLOADS, 1, 1, X, n=3, Y=Y, kernel="k(float const *, float*, int)")
+    emulate(OVERLOADS, 1, 1, n=3, Y=Z, kernel="k(int *, int n)")
+    assert (Y[0], Z[0]) == (4, 6)
+    emulate(OVERLOADS, 1, 1, Y, kernel="f<float, 3>(float *)")
+    assert Y[0] == 3
+    both = r"'k\(const float \*, float \*, int\)' or 'k\(int \*, int\)'"
+    with pytest.raises(ArgumentError, match=both):
+        emulate(OVERLOADS, 1, 1, Z, 1, kernel="k(double *)")
+    with pytest.raises(KernelError, match=f"several kernels of the name 'k'.*{both}"):
+        emulate(OVERLOADS, 1, 1, Z, 1, kernel="k")
+    with pytest.raises(KernelError, match="names no instance of a template"):
+        emulate(OVERLOADS, 1, 1, Y, kernel="f<float>(int)")
+
+
 def test_default_arguments_may_be_left_out():
     expected = 1000 - 4 + 25 + 1 + 1 + 255 + 1 + 7
     Y = np.zeros(1, np.int32)

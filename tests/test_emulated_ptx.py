@@ -187,7 +187,7 @@ MISTAKES = [
     ),
     ('"r"(i), "r"(1)', '"r"(Z[65]), "r"(1)', "reads Z[65]"),
     ("membar.gl", "bar.sync 1, 64", "this PTX: `bar.sync 1, 64`: use __syncthreads"),
-    ("membar.gl", "stmatrix.sync.aligned.m8n8.x4", "nvcuda::wmma of <mma.h>"),
+    ("membar.gl", "stmatrix.sync.aligned.m16n8.x4.trans.shared.b8", "nvcuda::wmma of <mma.h>"),
     ("membar.gl", "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", "nvcuda::wmma of <mma.h>"),
     ("membar.gl", "mma.sync.aligned.m16n8k8.row.col.f32.f16.bf16.f32", "nvcuda::wmma of <mma.h>"),
     ("membar.gl", "frobnicate.u32", "`frobnicate.u32`"),

@@ -179,6 +179,14 @@ extern "C" __global__ void k(const half *X, const half *W, float *Y) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1+16];"
                  : "=r"(one[0]) : "r"(from));
     Y[128 + t] = __low2float(*(half2 *)one);
+    __shared__ half stored[2][8][8];
+    const unsigned to = __cvta_generic_to_shared(stored[t / 8 % 2][t % 8]);
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::
+                     "r"(to), "r"(a[0]), "r"(a[1]));
+    asm volatile("stmatrix.sync.aligned.x1.trans.m8n8.shared::cta.b16 [%0], {%1};" ::
+                     "r"(to), "r"(a[0]));
+    __syncwarp();
+    for (int i = t; i < 128; i += 32) Y[160 + i] = stored[i / 64][i / 8 % 8][i % 8];
 }
 """
 
@@ -186,14 +194,15 @@ extern "C" __global__ void k(const half *X, const half *W, float *Y) {
 def launch(code=TILES, seed=0):
     rng = np.random.default_rng(0)
     X, W = (rng.integers(-8, 8, shape).astype(np.float16) for shape in ((16, 16), (16, 8)))
-    return X, W, emulate(code, 1, 32, X, W, np.zeros(160, np.float32), seed=seed)["Y"]
+    return X, W, emulate(code, 1, 32, X, W, np.zeros(288, np.float32), seed=seed)["Y"]
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_tiles_are_loaded_and_multiplied(seed):
     X, W, Y = launch(seed=seed)
     np.testing.assert_array_equal(Y[:128].reshape(16, 8), X.astype("f4") @ W.astype("f4"))
-    np.testing.assert_array_equal(Y[128:].reshape(8, 4), X[:8, 8::2])
+    np.testing.assert_array_equal(Y[128:160].reshape(8, 4), X[:8, 8::2])
+    np.testing.assert_array_equal(Y[160:].reshape(2, 8, 8), [X[:8, :8].T, X[8:, :8]])
 
 
 #: (text, its replacement, part of the message).
@@ -205,6 +214,8 @@ MISTAKES = [
     ("float y[4]", "if (t < 16) load_transposed(b, w[t]);\n    float y[4]", "at different places"),
     ("{%8, %9}, ", "{%8}, ", "has lists of 4, 4, 2, 4 registers for D, A, B and C"),
     ("x2.trans", "x4.trans", "has a list of 4 registers and an address"),
+    ("t % 8]);", "t % 8 + t / 8]);", "out of bounds"),
+    ("m8n8.x2.shared", "m8n8.x4.shared", "has a list of 4 registers and an address"),
     ("float y[4] = {};", "float y[4]; if (t) y[0] = y[1] = y[2] = y[3] = 0;", "y (line 20)"),
 ]
 

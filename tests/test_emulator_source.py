@@ -14,7 +14,7 @@ from accelviz.emulator import build, cache
 from accelviz.emulator.host_code import without_host_code, without_unmentioned
 from accelviz.emulator.source import kernels_in, symbols_in, unclosed
 from accelviz.emulator.translation import translated
-from accelviz.errors import KernelError
+from accelviz.errors import ArgumentError, KernelError
 from tests.compilers import needs_compiler
 
 OF_HOST = (
@@ -259,6 +259,28 @@ __global__ void k(const half *X, float *Y) { Y[threadIdx.x] = neighbor(X[threadI
     np.testing.assert_array_equal(Y, np.arange(64) ^ 1)
     with pytest.raises(KernelError, match=r"common\.h:6: out of bounds"):
         accelviz.emulate(tmp_path / "k.cu", 1, 64, X, Y, shared_bytes=128)
+
+
+@needs_compiler
+def test_a_header_may_define_the_kernel_and_have_the_name_of_one_of_the_emulator(tmp_path):
+    folder = tmp_path / "other"
+    folder.mkdir()
+    (folder / "random.h").write_text("#include <memory.h>\nusing number = int;\n")
+    kernel = "__global__ void __launch_bounds__(32) k(number *Y, int n = 5) { *Y = n; }"
+    (tmp_path / "k.cuh").write_text(f'#include "random.h"\n{kernel}\n')
+    main = '#include "k.cuh"\n__global__ void other(int *Y) {}\n'
+    (tmp_path / "main.cu").write_text(main)
+    Y = np.zeros(1, np.int32)
+    for text in (main, '#include "k.cuh"\n'):
+        (tmp_path / "main.cu").write_text(text)
+        arguments = tmp_path / "main.cu", 1, 1, Y
+        accelviz.emulate(*arguments, kernel="k" if text == main else None, include=[folder])
+        assert Y.tolist() == [5]
+        Y[0] = 0
+    with pytest.raises(ArgumentError, match="promises __launch_bounds__"):
+        accelviz.emulate(tmp_path / "main.cu", 1, 64, Y, include=[folder])
+    with pytest.raises(ArgumentError, match="no kernel 'j'"):
+        accelviz.emulate(tmp_path / "main.cu", 1, 64, Y, kernel="j", include=[folder])
 
 
 @needs_compiler

@@ -34,7 +34,8 @@ __all__ = ["Kernel", "build", "find_compiler", "runtime", "unavailable_reason"]
 _CUDA_HEADER = "cuda_on_host.h"
 HOST_SOURCES = Path(__file__).resolve().parent / "host"
 #: `include` has the headers that kernels include by name: cooperative_groups.h, cuda_fp16.h ...
-_HEADERS = (f"-I{HOST_SOURCES}", f"-I{HOST_SOURCES / 'include'}")
+#: The other ones have names, such as memory.h, that C and users have, too.
+_HEADERS = (f"-I{HOST_SOURCES / 'include'}", "-idirafter", str(HOST_SOURCES))
 #: Ignore the headers' modification times: the file name contains a hash of their content.
 _PRECOMPILED_CLANG = ("-Xclang", "-fno-pch-timestamp")
 #: Exceptions, which CUDA does not have and `_options` needs, are errors at their own lines.
@@ -139,6 +140,10 @@ class Kernel:
     every_load : bool
         Whether to keep each load of the source, also of a value that nobody uses. Otherwise the
         compiler may merge, move and drop loads, as a GPU's compiler does: for traces.
+    types : str, optional
+        Types of the parameters, to choose one of several functions of the name `entry`.
+    header : str
+        Text of the included file that defines the function, if the source does not.
     """
 
     file: str
@@ -151,6 +156,13 @@ class Kernel:
     arch: str = DEFAULT
     every_load: bool = True
     include: tuple[Path, ...] = ()
+    types: str | None = None
+    header: str = ""
+
+    @property
+    def declaring_text(self) -> str:
+        """Return the text that defines the function: the source, or that of a header."""
+        return self.header or self.source
 
 
 def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) -> Path:
@@ -190,9 +202,12 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     text = conditionals.mark(translated(needed, kernel.file), kernel.file)
     text = with_optional_headers(text, kernel.file)
     standard = sorted({*standard, *standard_headers([kernel.source, *included.values()])})
-    entry = ", ".join([f"({kernel.entry})", *(f"EMULATED_VARIABLE({name})" for name in symbols)])
+    overload = f"static_cast<void (*)({kernel.types})>(&{kernel.entry})"
+    function = kernel.entry if kernel.types is None else f"*({overload})"
+    entry = ", ".join([f"({function})", *(f"EMULATED_VARIABLE({name})" for name in symbols)])
     attributes = ("__launch_bounds__", "__cluster_dims__")
-    declared = [declared_constant(kernel.source, kernel.entry, name) for name in attributes]
+    text_of_kernel = kernel.declaring_text
+    declared = [declared_constant(text_of_kernel, kernel.entry, name) for name in attributes]
     declarations = "".join(text for text, _ in declared)
     constants = ", ".join(f"({name})" for _, name in declared)
     source = (
@@ -228,7 +243,8 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
         if excluded := conditionals.left_out(warnings, kernel.arch):
             left_out(path).write_text(excluded, "utf-8")
         _link(compiler, compiled, path, *origin)
-    cache.make_room(cache.folder())
+    if digest.startswith("0"):  # one kernel of 16, as a list of 2,000 files takes 16 ms
+        cache.make_room(cache.folder())
     return path
 
 

@@ -18,7 +18,15 @@ from accelviz.emulator import signature
 from accelviz.emulator.build import Kernel, included_files, left_out
 from accelviz.emulator.library import Launch, Library, compiled
 from accelviz.emulator.memory import Memory
-from accelviz.emulator.source import default_arguments, kernels_in, restrict_parameters, symbols_in
+from accelviz.emulator.source import (
+    default_arguments,
+    kernels_in,
+    overloads,
+    parameter_types,
+    restrict_parameters,
+    separated,
+    symbols_in,
+)
 from accelviz.emulator.structures import Member, members_of, structured
 from accelviz.emulator.target import DEFAULT, check_target
 from accelviz.emulator.textures import PackedTexture, Texture
@@ -85,7 +93,8 @@ def emulate(
         non-`const` are written in place, as on a GPU.
     kernel : str, optional
         Name of the `__global__` function, required if there are several: `"k<32>"` for a template
-        instance, `"ns::k"` in a namespace.
+        instance, `"ns::k"` in a namespace, `"k(const float *, int)"` for one of several of a name.
+        An included file may define it.
     shared_bytes : int
         Bytes of dynamic shared memory, for `extern __shared__ T name[]`.
     cluster : int or tuple of up to three int, optional
@@ -165,6 +174,9 @@ def emulate(
         for note in outputs.notes:
             warnings.warn(str(note), stacklevel=2)
         return outputs
+    if call.kernel.types is not None:
+        expected = "device='emulator', or another name of the kernel"
+        raise ArgumentError("kernel", f"types of parameters for device={device!r}", expected)
     if call.pointers:
         problem = f"{', '.join(call.pointers)} of a structure for device={device!r}"
         raise ArgumentError("device", problem, "device='emulator', or arrays as parameters")
@@ -273,7 +285,7 @@ class KernelCall:
             if must_build:
                 raise
         if library:
-            defaults = default_arguments(kernel.source, kernel.entry).items()
+            defaults = default_arguments(kernel.declaring_text, kernel.entry).items()
             omitted = {names[i]: value for i, value in defaults if i >= len(arguments)}
             others = library.parameters[len(arguments) :]
             omitted |= {one.name: None for one in others if one.kind == "e"}  # without members
@@ -337,7 +349,7 @@ class KernelCall:
         """Copy the arguments to emulator memory."""
         aliases, restrict = self.aliases(), set[str]()
         if aliases:
-            positions = restrict_parameters(self.kernel.source, self.kernel.entry)
+            positions = restrict_parameters(self.kernel.declaring_text, self.kernel.entry)
             names = [*self.arguments]
             restrict = {names[i] for i in positions if i < len(names)}
         arguments, outputs = {**self.arguments, **self.pointers}, self.outputs()
@@ -377,7 +389,6 @@ def read_kernel(
     """Return the kernel of a source with the parameters of `emulate`; ArgumentError without one."""
     check_target(arch)
     text, file, folder = _read(source)
-    entry, names = _choose_kernel(text, kernel)
     folders, first = list[Path](), ""
     for one in [include] if isinstance(include, str | Path) else include:
         path = Path(one).resolve()
@@ -389,6 +400,18 @@ def read_kernel(
                 "include", f"{path} does not exist", "folders of headers, or headers"
             )
         folders.append(path)
+    choice, header = _choose_kernel(text, kernel), ""
+    if choice is None:
+        known = [*kernels_in(text)]
+        for header in included_files(f"{first}{text}", folder, folders).values():
+            if choice := _choose_kernel(header, kernel):
+                break
+            known += kernels_in(header)
+        else:
+            if kernel is None or known:
+                raise _no_kernel(text, kernel, known)
+            choice, header = (kernel.strip().removeprefix("::"), [], None), ""  # of a macro
+    entry, names, types = choice
     text = f'{first}#line 1 "{file}"\n{text}' if first else text
     names_of_macros = re.compile(r"[A-Za-z_]\w*(\([\w\s,.]*\))?")
     for name in defines or {}:
@@ -396,7 +419,11 @@ def read_kernel(
             raise ArgumentError("defines", f"got {short(name)}", "names of macros")
     macros = {name: _macro(value) for name, value in (defines or {}).items()}
     return Kernel(
-        *(file, text, entry, tuple(names), macros, folder), arch=arch, include=tuple(folders)
+        *(file, text, entry, tuple(names), macros, folder),
+        arch=arch,
+        include=tuple(folders),
+        types=types,
+        header=header,
     )
 
 
@@ -444,28 +471,50 @@ def _read(source: str | Path) -> tuple[str, str, Path | None]:
     raise ArgumentError("source", problem, expected)
 
 
-def _choose_kernel(text: str, kernel: str | None) -> tuple[str, list[str]]:
-    """Return the kernel's full name and the names of its parameters."""
+def _choose_kernel(text: str, kernel: str | None) -> tuple[str, list[str], str | None] | None:
+    """Return (full name, names of the parameters, their types if `kernel` has them), or None.
+
+    None means that the text does not define it; a macro may.
+    """
     kernels = kernels_in(text)
     if kernel is None:
         if len(kernels) != 1:
-            expected = " or ".join(f"kernel={name!r}" for name in kernels) or "kernel='its name'"
-            raise ArgumentError("kernel", f"the source has {len(kernels)} kernels", expected)
+            return None
         (kernel,) = kernels
-    name, bracket, instance = kernel.partition("<")
+    name, types = kernel, None
+    if match := re.fullmatch(r"(.*[\w>])\s*\(([^()]*)\)\s*", kernel, re.S):
+        name, types = match[1], match[2]
+    name, bracket, instance = name.partition("<")
     full = name.strip().removeprefix("::")
     matching = [name for name in kernels if name == full or name.endswith(f"::{full}")]
-    if kernels:  # kernels defined by macros are not found
-        if len(matching) != 1:
-            expected = " or ".join(map(repr, matching or kernels))
-            raise ArgumentError("kernel", f"the source has no kernel {short(kernel)}", expected)
-        full = matching[0]
-    names, template = kernels.get(full, ([], False))
-    if bracket and not template and full in kernels:
+    if not matching:
+        return None
+    if len(matching) > 1:
+        raise _no_kernel(text, kernel, matching)
+    full = matching[0]
+    names, template = kernels[full]
+    if bracket and not template:
         raise ArgumentError("kernel", f"{full} is no template", repr(full))
     if template and not bracket:
         raise ArgumentError("kernel", f"{full} is a template", f"an instance: '{full}<32>'")
-    return f"{full}{bracket}{instance}", names
+    if types is not None:
+        count = len(separated(types)) if types.strip() else 0
+        of_count = [names for names in overloads(text, full).values() if len(names) == count]
+        chosen = overloads(text, full).get(parameter_types(separated(types)))
+        if chosen is None and not template:
+            raise _no_kernel(text, kernel, [f"{full}({one})" for one in overloads(text, full)])
+        names = chosen if chosen is not None else of_count[0] if of_count else []
+    return f"{full}{bracket}{instance}", names, types
+
+
+def _no_kernel(text: str, kernel: str | None, known: Collection[str] = ()) -> ArgumentError:
+    """Return the error that a source lacks a kernel; `known` are those that may be meant."""
+    kernels = known or [*kernels_in(text)]
+    if kernel is None:
+        expected = " or ".join(f"kernel={name!r}" for name in kernels) or "kernel='its name'"
+        return ArgumentError("kernel", f"the source has {len(kernels)} kernels", expected)
+    expected = " or ".join(map(repr, kernels))
+    return ArgumentError("kernel", f"the source has no kernel {short(kernel)}", expected)
 
 
 def _symbol(name: str, value: Any, text: str) -> npt.NDArray[Any]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from accelviz.emulator.signature import readable_types
-from accelviz.emulator.source import kernels_in, unclosed
+from accelviz.emulator.source import kernels_in, overloads, unclosed
 from accelviz.errors import KernelError
 
 #: An error in a log. The excluded one precedes the error about a parameter's unknown type.
@@ -17,6 +17,11 @@ _HEADER = re.compile(r"(?P<name>[^/:\n][^:\n]*\.(?:cuh|cu|hpp|h|inc)):(?P<line>\
 _NOISE = re.compile(
     r"call to '[^']+' declared with (?:attribute error|'error' attribute): "
     r"| \[-Werror[^\]]*\]|static(?:_assert| assertion) failed due to requirement '.*?'(?:: )?"
+)
+#: The error about the name of several functions, or of none with these types.
+_OVERLOADED = re.compile(
+    r"no matching function for call to 'call\(<unresolved|no matches converting function"
+    r"|address of overloaded function|address of function template|invalid '?static_cast"
 )
 _LAUNCH = (
     "give the emulator the kernels alone: it copies arrays and launches by itself, and no kernel "
@@ -149,12 +154,15 @@ def compile_error(
         )
     elif name:
         hint = f"check how {name!r} is spelt; docs/emulator.md lists what of CUDA the emulator has"
-    elif line is None and "no matching function for call to 'call(<unresolved" in text:
-        text = f"it has several kernels of the name {entry!r}"
-        hint = "rename all but one of them"
+    elif line is None and _OVERLOADED.search(text):
+        name = entry.partition("<")[0]
+        signatures = [f"{name}({types})" for types in overloads(source, name)]
+        text, hint = f"it has several kernels of the name {name!r}", "name its types in kernel="
+        if len(signatures) > 1:
+            hint = f"name the types in kernel=, as {' or '.join(map(repr, signatures))}"
         if "<" in entry:
             text = "kernel= names no instance of a template, or several kernels of one name"
-            hint = "give the template all its arguments; rename all but one of kernels of one name"
+            hint = f"give the template all its arguments; of several kernels of a name, {hint}"
     subject = f"{file}:{line}" if line else file
     if header:
         subject, code = f"{header['name']}:{header['line']}", ""

@@ -57,8 +57,8 @@ _MMA = re.compile(
     rf"\.(?P<d>\w+)\.(?P<a>{'|'.join(_ELEMENTS)})\.(?P<b>{'|'.join(_ELEMENTS)})\.(?P<c>\w+)"
     r"(?:\.(?P<bits>and|xor)\.popc)?"
 )
-_LDMATRIX = re.compile(
-    r"ldmatrix\.sync\.aligned(?:\.m8n8\.x(?P<n>[124])|\.x(?P<count>[124])(?P<t>\.trans)?\.m8n8)"
+_MATRICES = re.compile(
+    r"(?P<word>ld|st)matrix\.sync\.aligned(?:\.m8n8\.x(?P<n>[124])|\.x(?P<count>[124])(?P<t>\.trans)?\.m8n8)"
     r"(?P<trans>\.trans)?\.shared(?:::cta)?\.b16"
 )
 #: (pattern of an operation, C++ for its operands {0}, {1}... of type {T}). The first operand of a
@@ -310,8 +310,8 @@ def _instruction(text: str, operands: dict[str, _Operand], local: dict[str, str]
     parts = _separated(rest)
     if match := _MMA.fullmatch(operation):
         return _product(match, parts, assigned, value)
-    if match := _LDMATRIX.fullmatch(operation):
-        return _matrices(match, parts, assigned, address)
+    if match := _MATRICES.fullmatch(operation):
+        return _matrices(match, parts, assigned, value, address)
     vector = re.search(r"\.v([24])\b", operation)
     if vector:
         operation = operation.replace(vector[0], "")
@@ -407,20 +407,27 @@ def _product(
 
 
 def _matrices(
-    ldmatrix: re.Match[str],
+    instruction: re.Match[str],
     parts: list[str],
     assigned: Callable[[str, str], str],
+    value: Callable[[str, str], str],
     address: Callable[[str], str],
 ) -> str:
-    """Return the C++ of a load of matrices by the lanes of a warp."""
-    registers = _separated(parts[0].strip("{} "))
-    count = ldmatrix["n"] or ldmatrix["count"]
+    """Return the C++ of a load or store of matrices by the lanes of a warp."""
+    is_load = instruction["word"] == "ld"
+    lists, addresses = (parts[:1], parts[1:]) if is_load else (parts[1:], parts[:1])
+    registers = _separated(lists[0].strip("{} ")) if lists else []
+    count = instruction["n"] or instruction["count"]
     if len(parts) != 2 or len(registers) != int(count):
-        raise _RefusedPtxError(f"{ldmatrix[0]} has a list of {count} registers and an address")
-    transposed = "true" if ldmatrix["t"] or ldmatrix["trans"] else "false"
-    load = f"emulator::ptx::ldmatrix<{transposed}>(ptx_words, {address(parts[1])});"
-    results = [assigned(register, f"ptx_words[{i}]") for i, register in enumerate(registers)]
-    return f"{{ unsigned ptx_words[{count}]; {' '.join([load, *results])} }}"
+        raise _RefusedPtxError(f"{instruction[0]} has a list of {count} registers and an address")
+    transposed = "true" if instruction["t"] or instruction["trans"] else "false"
+    name = f"emulator::ptx::{instruction['word']}matrix<{transposed}>"
+    call = f"{name}(ptx_words, {address(addresses[0])});"
+    if is_load:
+        results = [assigned(register, f"ptx_words[{i}]") for i, register in enumerate(registers)]
+        return f"{{ unsigned ptx_words[{count}]; {' '.join([call, *results])} }}"
+    words = ", ".join(value(register, "unsigned") for register in registers)
+    return f"{{ const unsigned ptx_words[] = {{{words}}}; {call} }}"
 
 
 class _RefusedPtxError(Exception):
@@ -430,7 +437,7 @@ class _RefusedPtxError(Exception):
 def _refusal(text: str) -> _RefusedPtxError:
     problem = f"the emulator does not run this PTX: `{' '.join(text.split())[:80]}`"
     fix = "use CUDA's functions; docs/emulator.md lists the PTX that runs"
-    if re.match(r"(?:mma|ldmatrix|wmma|stmatrix|wgmma|tcgen05)\b", text):
+    if re.match(r"(?:mma|(?:ld|st)matrix|wmma|wgmma|tcgen05)\b", text):
         fix = "use nvcuda::wmma of <mma.h>"
     if text.startswith(("bar", "mbarrier")):
         fix = "use __syncthreads, cooperative_groups or cuda::barrier"

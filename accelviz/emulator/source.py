@@ -24,6 +24,8 @@ _TOKENS = re.compile(
 )
 #: The end of the text before the `{` of a class.
 CLASS = re.compile(r"\b(?:class|struct|union)\b[^()]*$")
+#: Last words of types that have several.
+_TYPE_WORDS = {"int", "char", "short", "long", "unsigned", "signed", "float", "double", "bool"}
 #: Specifiers with parentheses, a type that is defined, and template arguments, in a declaration.
 SPECIFIER = re.compile(
     r"\b(?:alignas|__align__|__builtin_align__|__attribute__|EMULATOR_ALIGNED)"
@@ -201,6 +203,32 @@ def default_arguments(source: str, entry: str) -> dict[int, float | None]:
             elif re.fullmatch(r"[+-]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?[fF]?", value):
                 defaults[position] = float(value.rstrip("fF"))
     return defaults
+
+
+def overloads(source: str, entry: str) -> dict[str, list[str]]:
+    """Return {types of the parameters: their names} of each kernel of the name of `entry`."""
+    kernels: dict[str, list[str]] = {}
+    for token in _declarations(source, entry):
+        text = source[token.match.end() :]
+        types = parameter_types(_parameters(text))
+        kernels[types] = _parameter_names(text) or kernels.get(types, [])
+    return kernels
+
+
+def parameter_types(declarations: Iterable[str]) -> str:
+    """Return the types of parameters, named or not, such as `const float *, int`."""
+    types = list[str]()
+    for declaration in declarations:
+        text = re.sub(r"\b__restrict(?:__)?\b", " ", declaration.partition("=")[0])
+        text = re.sub(r"\[[^\]]*\]", "", text.replace("[]", "*"))
+        words = [word for word in re.findall(r"[\w:]+(?:<.*>)?", text) if word != "const"]
+        if words[1:] and words[-1] not in _TYPE_WORDS:
+            text = re.sub(rf"\b{re.escape(words[-1])}\s*(\**)\s*$", r"\1", text.strip())
+        if "*" not in text:
+            text = re.sub(r"\bconst\b", " ", text)
+        text = re.sub(r"^\s*([\w:]+)\s+const\b", r"const \1", text)
+        types.append(re.sub(r"\s*(\*+)\s*", r" \1", " ".join(text.split())).strip())
+    return ", ".join(one for one in types if one != "void")
 
 
 def _declarations(source: str, entry: str) -> Iterator[Token]:

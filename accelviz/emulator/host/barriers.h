@@ -422,7 +422,8 @@ unsigned active_lanes(void *code) {
 }
 
 inline std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bool vote,
-                              unsigned *votes, bool orders, std::uint64_t code) {
+                              unsigned *votes, bool orders, std::uint64_t code,
+                              unsigned line) {
     Thread &self = *current;
     const unsigned lane = lane_of(self);
     report_doubt(self);
@@ -435,6 +436,7 @@ inline std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bo
     self.orders = orders;
     self.polled = votes != nullptr;
     self.code = code;
+    self.line = line;
     self.state = State::AT_EXCHANGE;
     waiting_of(self).waiting |= 1u << lane;
     if (!(mask >> lane & 1)) fail("not in mask", code);
@@ -444,11 +446,11 @@ inline std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bo
 }
 
 std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bool vote, unsigned *votes,
-                       void *code) {
-    return exchange(mask, value, source, vote, votes, false, address_of(code));
+                       void *code, unsigned line) {
+    return exchange(mask, value, source, vote, votes, false, address_of(code), line);
 }
-void sync_warp(unsigned mask, void *code) {
-    exchange(mask, 0, -1, false, nullptr, true, address_of(code));
+void sync_warp(unsigned mask, void *code, unsigned line) {
+    exchange(mask, 0, -1, false, nullptr, true, address_of(code), line);
 }
 
 }  // namespace emulator

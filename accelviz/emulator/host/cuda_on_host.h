@@ -110,12 +110,13 @@ constexpr int may_be_outside = 256;
 
 // Waits until every lane of `mask` has called it or has left the kernel. Returns the `value` of
 // lane `source`, or of the calling lane if `source` < 0. `votes` receives a bit for each lane with
-// a true `vote`.
+// a true `vote`. `line` is the call's in the source, the same in each round of an unrolled loop; 0
+// if it is not known.
 std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bool vote, unsigned *votes,
-                       void *code);
+                       void *code, unsigned line = 0);
 
 // An exchange that also orders the memory accesses of its lanes.
-void sync_warp(unsigned mask, void *code);
+void sync_warp(unsigned mask, void *code, unsigned line = 0);
 void sync_threads(void *code);
 void sync_tile(unsigned first, unsigned size, void *code);  // of threads of several warps
 char (*tile_values())[32];  // what the threads of a block exchange in such tiles
@@ -275,7 +276,9 @@ EMULATOR_PURE dim3::operator uint3() const { return {x, y, z}; }
 #include "atomics.h"
 
 EMULATOR_BARRIER inline void __syncthreads() { emulator::sync_threads(EMULATOR_HERE); }
-EMULATOR_BARRIER inline void __syncwarp(unsigned m = ~0u) { emulator::sync_warp(m, EMULATOR_HERE); }
+EMULATOR_BARRIER inline void __syncwarp(unsigned mask = ~0u, unsigned line = __builtin_LINE()) {
+    emulator::sync_warp(mask, EMULATOR_HERE, line);
+}
 EMULATOR_BARRIER inline int __syncthreads_count(int predicate) {
     return int(emulator::count_threads(predicate != 0, EMULATOR_HERE));
 }

@@ -55,11 +55,17 @@ inline std::uint32_t last_code(const Thread &thread) {
     return std::uint32_t(thread.last & basic_block ? thread.before_last : thread.last);
 }
 
+// Whether a thread that has left came to the exchange at which another one waits, perhaps in an
+// earlier round of a loop, which the compiler may have unrolled.
+inline bool has_passed(const Thread &departed, const Thread &waiting) {
+    return departed.code == waiting.code || (departed.line && departed.line == waiting.line);
+}
+
 // Whether a thread that has left ran other code behind an exchange than the lanes that wait there,
 // as in an `else`: a mask may name lanes that have left before it, not lanes that do something else.
 inline bool went_past(const Thread &departed, const Thread &waiting) {
     const std::uint64_t last = base + std::uint32_t(last_code(departed) - std::uint32_t(base));
-    return departed.code != waiting.code && is_in_kernel(waiting.code) && is_in_kernel(last) &&
+    return !has_passed(departed, waiting) && is_in_kernel(waiting.code) && is_in_kernel(last) &&
            last > waiting.code;
 }
 
@@ -92,6 +98,7 @@ void suspect_departed(std::span<Thread> all, const Thread &waiting, IsPresent is
                       const char *problem, std::uint64_t key, std::uint32_t n_waiting,
                       std::uint32_t n_left) {
     std::unordered_set<std::uint32_t> before;
+    std::uint32_t latest = 0;  // of `before`, in the kernel
     bool is_complete = true, any = false;
     for (const Thread &thread : all) any |= thread.state == State::DONE && !thread.judged;
     if (!any) return;
@@ -99,6 +106,10 @@ void suspect_departed(std::span<Thread> all, const Thread &waiting, IsPresent is
         if (!is_present(thread)) continue;
         const auto blocks = visited_blocks(thread);
         before.insert(blocks.begin(), blocks.end());
+        for (const std::uint32_t visited : blocks) {
+            const std::uint64_t code = base + std::uint32_t(visited - std::uint32_t(base));
+            if (is_in_kernel(code)) latest = std::max(latest, visited);
+        }
         is_complete &= !is_full(thread) && !thread.forgot;
     }
     const std::uint64_t barrier = code_in_kernel(waiting);
@@ -115,9 +126,13 @@ void suspect_departed(std::span<Thread> all, const Thread &waiting, IsPresent is
         if (thread.state != State::DONE || thread.judged) continue;
         thread.judged = true;
         const bool is_exact = is_complete && !is_full(thread);
-        // In a loop, a thread that has passed this exchange before may leave behind it.
-        if (key && !is_exact && thread.code == waiting.code) continue;
-        for (const std::uint32_t visited : run_code(thread)) add(thread, visited, is_exact);
+        // In a loop, a lane that has passed this exchange before may leave behind it: in the loop,
+        // whose later code the waiting lanes have run in the round before.
+        const bool in_loop = key && has_passed(thread, waiting);
+        if (in_loop && !is_exact) continue;
+        for (const std::uint32_t visited : run_code(thread)) {
+            if (!in_loop || visited > latest) add(thread, visited, is_exact);
+        }
     }
     if (suspects.size() == known || !key) return;
     for (Thread &thread : all) {  // at a barrier of the block, a phase begins

@@ -172,6 +172,27 @@ EMULATOR_PURE void load_matrices(unsigned (&words)[N], const void *row, void *co
     exchange(~0u, 0, -1, false, nullptr, code);
 }
 
+// Stores N matrices, of which each lane has the words that `load_matrices` gives it.
+template <bool TRANSPOSED, int N>
+EMULATOR_PURE void store_matrices(const unsigned (&words)[N], void *row, void *code) {
+    struct Rows {
+        unsigned short x[32][8];
+    } local, &rows = of_first_lane(local, code);
+    const unsigned lane = emulator::lane();
+    for (unsigned i = 0; i < 2 * N; ++i) {
+        const unsigned at = lane / 4, other = lane % 4 * 2 + i % 2;
+        const unsigned first = i / 2 * 8;
+        (TRANSPOSED ? rows.x[first + other][at] : rows.x[first + at][other]) =
+            words[i / 2] >> i % 2 * 16;
+    }
+    exchange(~0u, 0, -1, false, nullptr, code);
+    if (lane < 8 * N) {
+        access(row, 16, STORE, DEVICE, code);
+        __builtin_memcpy(row, rows.x[lane], 16);
+    }
+    exchange(~0u, 0, -1, false, nullptr, code);
+}
+
 }  // namespace fragments
 
 namespace ptx {
@@ -192,6 +213,10 @@ EMULATOR_INSTRUCTION void mma(unsigned (&c)[N], const unsigned (&a)[NA], const u
 template <bool TRANSPOSED, int N>
 EMULATOR_INSTRUCTION void ldmatrix(unsigned (&words)[N], const char *row) {
     fragments::load_matrices<TRANSPOSED>(words, row, EMULATOR_HERE);
+}
+template <bool TRANSPOSED, int N>
+EMULATOR_INSTRUCTION void stmatrix(const unsigned (&words)[N], char *row) {
+    fragments::store_matrices<TRANSPOSED>(words, row, EMULATOR_HERE);
 }
 
 }  // namespace ptx

@@ -110,7 +110,7 @@ struct alignas(64) Thread {
     bool records = false;       // whether `record` is valid: not at the beginning of a basic block
     EmulatorRecord record{};
     // Arguments and results of an exchange; `orders` for __syncwarp, `polled` for a vote.
-    unsigned mask = 0;
+    unsigned mask = 0, line = 0;
     std::uint64_t value = 0;
     int source = 0;
     std::uint32_t tile = 0, tile_size = 0;  // first thread and size of the tile that it waits for

@@ -14,19 +14,21 @@ constexpr bool is_one_access = sizeof(T) <= 16 && (sizeof(T) & (sizeof(T) - 1)) 
 
 // Returns the value of lane `source`; the lane's own value if the source is `outside` its segment.
 template <typename T>
-EMULATOR_INSTRUCTION T shuffle(unsigned mask, T value, int source, bool outside, void *code) {
+EMULATOR_INSTRUCTION T shuffle(unsigned mask, T value, int source, bool outside, void *code,
+                                unsigned line = 0) {
     static_assert(is_exchanged<T>,
                   "warp-wide functions exchange numbers (int to double, half, half2): move the "
                   "members of a struct one by one");
     const int from = outside ? int(lane()) : source;
-    return bits<T>(exchange(mask, bits<std::uint64_t>(value), from, false, nullptr, code));
+    return bits<T>(exchange(mask, bits<std::uint64_t>(value), from, false, nullptr, code, line));
 }
 EMULATOR_PURE void check_width(int width, void *code) {
     if (width < 1 || width > 32 || width & (width - 1)) stop("width", code);
 }
-EMULATOR_UNCOVERED inline unsigned ballot(unsigned mask, bool vote, void *code) {
+EMULATOR_UNCOVERED inline unsigned ballot(unsigned mask, bool vote, void *code,
+                                          unsigned line = 0) {
     unsigned votes = 0;
-    exchange(mask, 0, -1, vote, &votes, code);
+    exchange(mask, 0, -1, vote, &votes, code, line);
     return votes;
 }
 
@@ -53,31 +55,36 @@ EMULATOR_INSTRUCTION unsigned lanes_with(unsigned mask, T value, void *code) {
 }  // namespace emulator
 
 template <typename T>
-EMULATOR_INSTRUCTION T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
+EMULATOR_INSTRUCTION T __shfl_sync(unsigned mask, T value, int source, int width = 32,
+                                   unsigned line = __builtin_LINE()) {
     emulator::check_width(width, EMULATOR_HERE);
     const int first = int(emulator::lane()) & ~(width - 1), from = first + (source & (width - 1));
-    return emulator::shuffle(mask, value, from, false, EMULATOR_HERE);
+    return emulator::shuffle(mask, value, from, false, EMULATOR_HERE, line);
 }
 #define EMULATOR_SHUFFLE(NAME, DELTA, SOURCE, OUTSIDE)                                           \
     template <typename T>                                                                        \
-    EMULATOR_INSTRUCTION T NAME(unsigned mask, T value, DELTA delta, int width = 32) {           \
+    EMULATOR_INSTRUCTION T NAME(unsigned mask, T value, DELTA delta, int width = 32,             \
+                                unsigned line = __builtin_LINE()) {                              \
         emulator::check_width(width, EMULATOR_HERE);                                             \
         const int lane = emulator::lane(), from = SOURCE;                                        \
         return emulator::shuffle(mask, value, from | emulator::may_be_outside, OUTSIDE,          \
-                                 EMULATOR_HERE);                                                 \
+                                 EMULATOR_HERE, line);                                           \
     }
 EMULATOR_SHUFFLE(__shfl_up_sync, unsigned, lane - int(delta), from < (lane & ~(width - 1)))
 EMULATOR_SHUFFLE(__shfl_down_sync, unsigned, lane + int(delta), from > (lane | (width - 1)))
 EMULATOR_SHUFFLE(__shfl_xor_sync, int, lane ^ delta, from > (lane | (width - 1)))
 
-EMULATOR_BARRIER inline unsigned __ballot_sync(unsigned mask, int predicate) {
-    return emulator::ballot(mask, predicate != 0, EMULATOR_HERE);
+EMULATOR_BARRIER inline unsigned __ballot_sync(unsigned mask, int predicate,
+                                               unsigned line = __builtin_LINE()) {
+    return emulator::ballot(mask, predicate != 0, EMULATOR_HERE, line);
 }
-EMULATOR_BARRIER inline int __any_sync(unsigned mask, int predicate) {
-    return emulator::ballot(mask, predicate != 0, EMULATOR_HERE) != 0;
+EMULATOR_BARRIER inline int __any_sync(unsigned mask, int predicate,
+                                               unsigned line = __builtin_LINE()) {
+    return emulator::ballot(mask, predicate != 0, EMULATOR_HERE, line) != 0;
 }
-EMULATOR_BARRIER inline int __all_sync(unsigned mask, int predicate) {
-    return emulator::ballot(mask, predicate == 0, EMULATOR_HERE) == 0;
+EMULATOR_BARRIER inline int __all_sync(unsigned mask, int predicate,
+                                               unsigned line = __builtin_LINE()) {
+    return emulator::ballot(mask, predicate == 0, EMULATOR_HERE, line) == 0;
 }
 template <typename T>
 EMULATOR_BARRIER unsigned __match_any_sync(unsigned mask, T value) {
