@@ -178,6 +178,10 @@ def test_arguments_must_not_change_and_several_arrays_are_compared_one_by_one(ca
         (2**70, float(2**70), "Right."),
         (Fraction(7, 12), 7 / 13, "Not yet: yours gives Fraction(7, 12). Expected: 0.538462."),
         (Decimal("nan"), 7 / 13, "Not yet"),
+        (np.array([[3]]), 3, "Right."),
+        ([4], 3, "Not yet: yours gives [4]. Expected: 3."),
+        (0.538, 7 / 13, "Not yet: yours gives 0.538. Yours is rounded."),
+        ([0.54, 1.0], [7 / 13, 1], "Not yet: yours gives [0.54, 1.0]. Yours is rounded."),
         ([Fraction(1, 2), "0.25"], np.array([0.5, 0.25]), "Not yet"),
         (Fraction(1, 2), sealed(seal(0.5)), "Right."),
         ("0.5", sealed(seal(0.5)), "Not yet: yours gives '0.5'. Expected: numbers."),
@@ -208,9 +212,13 @@ def test_a_value_is_compared_too(capsys, mine, expected, said):
         ((n * n for n in (4, 8)), "Right."),
         ((n * n for n in (4, 9)), "Expected: 64 at 1, not 81."),
         (itertools.count(), "Expected: the shape (2,), not (100000,)."),
+        ({"dw": 16, "ngs": 64}, "Right."),
+        ({"ngs": 64, "dw": 16}, "Expected: 16 at 0, not 64."),
+        (pd.DataFrame({"dw": [16], "ngs": [64]}), "Right."),
+        (np.array([[16], [64]]), "Right."),
     ],
 )
-def test_generators_and_views_are_lists(capsys, numbers, said):
+def test_generators_tables_and_dictionaries_are_lists(capsys, numbers, said):
     compare(lambda: numbers, lambda: (16, 64), ())
     assert said in capsys.readouterr().out
 
@@ -229,8 +237,8 @@ def test_a_result_is_not_cut_off(capsys):
     assert "2.7142857142857144]. Expected" in capsys.readouterr().out
     compare(np.arange(20.0), [1, 2])
     assert "10." in capsys.readouterr().out
-    compare(np.array([193]), 193)
-    assert "Expected: a single value, not (1,)." in capsys.readouterr().out
+    compare(np.array([193, 193]), 193)
+    assert "Expected: a single value, not (2,)." in capsys.readouterr().out
 
 
 def added(a, b):
@@ -246,6 +254,8 @@ def added(a, b):
         (lambda a, b: np.multiply(a, 1) + b, "has multiply."),
         (lambda a, b: np.prod([a, 1]) + b * 1, "has *, prod."),
         (np.dot, "has dot."),
+        (lambda a, b: a.__mul__(1) + b, "has __mul__."),
+        (lambda a, b: np.convolve(a, 1)[0] + b, "has convolve."),
         (lambda a, b: a * b, "gives 4. Expected: 5."),
         (added, "Right."),
     ],

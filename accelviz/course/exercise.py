@@ -6,7 +6,7 @@ import copy
 import dis
 import hashlib
 import itertools
-from collections.abc import Collection, ItemsView, Iterator, KeysView, ValuesView
+from collections.abc import Collection, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
@@ -22,7 +22,9 @@ _MAX_LISTED = 100_000
 PRODUCTS = frozenset(
     {
         *("*", "@", "mul", "prod", "sumprod", "multiply", "matmul"),
-        *("dot", "vdot", "vecdot", "inner", "einsum", "tensordot"),
+        *("dot", "vdot", "vecdot", "inner", "outer", "kron", "einsum", "tensordot"),
+        *("convolve", "correlate", "cumprod", "square", "imul", "imatmul"),
+        *("__mul__", "__rmul__", "__imul__", "__matmul__", "__rmatmul__", "__imatmul__"),
     }
 )
 
@@ -115,7 +117,12 @@ def compare(
 
 
 def _listed(result: Any) -> Any:
-    """Return what a generator, `map`, `zip` or a view of a dictionary gives as a list."""
+    """Return a list of what a generator, `map`, `zip`, a dictionary or a view of one holds.
+
+    Of a dictionary these are the values, as of a pandas Series.
+    """
+    if isinstance(result, Mapping):
+        return list(result.values())
     if isinstance(result, Iterator | KeysView | ValuesView | ItemsView):
         return list(itertools.islice(result, _MAX_LISTED))
     return result
@@ -143,6 +150,8 @@ def _difference(result: Any, expected: Any) -> str:
         )
     except ValueError:
         return f"Expected: {_short(expected)}."
+    if target.ndim < 2 and np.squeeze(actual).shape == np.squeeze(target).shape:
+        actual = actual.reshape(target.shape)  # one number in a list is that number
     if actual.shape != target.shape:
         shape = f"the shape {target.shape}" if target.ndim else "a single value"
         return f"Expected: {shape}, not {actual.shape or 'a single value'}."
@@ -151,6 +160,8 @@ def _difference(result: Any, expected: Any) -> str:
     agree = np.isclose(actual, target, rtol=1e-4, atol=1e-6) if are_numbers else actual == target
     if np.all(agree):
         return ""
+    if are_numbers and any(np.array_equal(actual, np.round(target, n)) for n in range(1, 5)):
+        return "Yours is rounded. Expected: all digits."
     if target.ndim == 0:
         return f"Expected: {_short(expected)}."
     position = tuple(map(int, np.argwhere(~np.asarray(agree))[0]))

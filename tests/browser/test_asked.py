@@ -50,12 +50,16 @@ TYPED = {
     | {"1 024": 1024, "1\u202f024": 1024, "1\xa0024,5": 1024.5, "1'024": 1024, "1_024": 1024}
     | {"1,024,000": 1_024_000, "1,024.5": 1024.5, "1.024,5": 1024.5, "1.024.000": 1_024_000}
     | {"2x": 2, "2 ×": 2, "2 times": 2, "2-fold": 2, "~5": 5, "≈ 5": 5, "about 5": 5}
+    | {"(5)": 5, "(5/2) x": 2.5, "x2.5": 2.5, "× 2": 2, "6!": 6, "sectors: 6": 6, "s = 6": 6}
+    | {"six": 6, "Six sectors": 6, "half": 0.5, "a third": 1 / 3, "2.5 times as fast": 2.5}
+    | dict.fromkeys(("5 - 6", "5–7", "5 to 7", "5 or 6"), "These are two numbers. Expected: one.")
     | {"6 sectors": 6, "1 sector": 1, "1 Warp": 1, "6.25 %": 0.0625, "0,001": 0.001}
     | {"1,024": "can be 1024 or 1.024. Type", "12,500 sectors": "can be 12500 or 12.5. Type"}
-    | dict.fromkeys(("3 cats", "3 ms", "2 %%", "5 - 6"), "is not clear. Expected: a number.")
+    | dict.fromkeys(("3 cats", "3 ms", "2 %%", "6 of 8"), "is not clear. Expected: a number.")
     | dict.fromkeys(("", "many", "nan", "inf", "1 2", "1e999", "1/0", ".", "1,2,3"), "no num")
     | dict.fromkeys(("12 34", "1.2.3", "1,02,400", "-", "1e", "0x10"), ("no num", "not clear")),
-    ("%", "How much?"): {"12 %": 12, "12%": 12, "12 percent": 12, "12,5 %": 12.5, "12": 12}
+    ("%", "How much?"): {"65 % of the time": 65, "2/3": "can be 0.666667 % or 66.6667 %"}
+    | {"12 %": 12, "12%": 12, "12 percent": 12, "12,5 %": 12.5, "12": 12}
     | {"1/8 %": 0.125, "7/8": "can be 0.875 % or 87.5 %", "2x": "not clear", "3 ms": "not clear"}
     | {"0.647": "can be 0.647 % or 64.7 %", ",647": "can be 0.647 % or 64.7 %", "0.647 %": 0.647}
     | {"-.5": "can be -0.5 % or -50 %", "647e-3": "can be 0.647 % or", "0": 0, "1": 1, "1.0": 1},
@@ -63,6 +67,7 @@ TYPED = {
     | {"0.88": "can be 0.88 % or 88 %", "0,88 %": 0.88},
     ("", "By what factor?"): {"0.647": 0.647},
     ("us", "How long?"): {"3.4 µs": 3.4, "3.4 μs": 3.4, "3,4us": 3.4, "0.2 ms": 200, "200 ns": 0.2}
+    | {"3.4 usec": 3.4, "3.4 microsec": 3.4, "1e-3 sec": 1000, "1 millisecond": 1000}
     | {"3.4 microseconds": 3.4, "5 %": "Expected: a number in us", "2 GB": "not clear"},
     ("times", "How often?"): {"2.4x": 2.4, "2.4 times": 2.4, "2,4": 2.4},
 }

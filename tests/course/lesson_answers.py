@@ -97,6 +97,8 @@ WRONG = {
         {"w & 0xFFFF": "w & 0xFF"},
         {"w & 0xFFFF, x": "w & 0xFFFF, 9"},
         {"w >> 16, split": "w >> 16, False"},
+        {"w & 0xFFFF": "w & 0xFFF"},
+        {"w >> 16": "w >> 16 & 0xF"},
     ],
     "work": [
         {"divmod(warp, 2)": "divmod(warp, 4)"},
@@ -248,6 +250,8 @@ WRONG = {
         "lambda a, b, s, t: (a * b).sum()",
         "lambda a, b, s, t: int(np.einsum('i,i', a, b))",
         "lambda a, b, s, t: a @ b",
+        "lambda a, b, s, t: np.correlate(a, b)[0]",
+        "lambda a, b, s, t: sum(map(int.__mul__, a.tolist(), b.tolist()))",
         {"<< (i + j)": "<< i"},
         {"range(t)": "range(s)"},
         {"& 1) & (b": "& 1) | (b"},
@@ -359,6 +363,7 @@ RIGHT = {
         counts.append(sum(x >= d for x in degrees))
         d *= 2
     return counts""",
+        "lambda degrees, most: {2**k: (degrees >= 2**k).sum() for k in range(most.bit_length())}",
     ],
     "my_idle_share": [
         """def my_idle_share(degrees, group):
@@ -422,6 +427,7 @@ RIGHT = {
         "lambda addresses: np.unique(addresses >> 5).size",
         "lambda addresses: len({(a - a % 32) for a in addresses.tolist()})",
         "lambda addresses: (np.bincount(addresses // 32) > 0).sum()",
+        "lambda addresses: [len(set(addresses // 32))]",
     ],
     "combined_turns": [
         "lambda runs, c: sum(np.repeat(runs, c)[i * len(runs) : (i + 1) * len(runs)] for i in "

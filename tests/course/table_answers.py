@@ -11,6 +11,8 @@ WRONG = {
         {"<= published": ">= published"},
         {"idxmin": "idxmax"},
         {'return best["max_block_warps"], best["max_warp_nzs"]': "return 15, 8"},
+        {"max_block_warps == 12 and ": ""},
+        {" and max_warp_nzs == 32": ""},
         {
             'best["max_block_warps"], best["max_warp_nzs"]': (
                 'best["max_warp_nzs"], best["max_block_warps"]'
@@ -142,7 +144,7 @@ RIGHT = {
         """def least_waiting(tried):
     most = tried.query("max_block_warps * 1000 + max_warp_nzs == 12032").metadata_bytes.max()
     best = tried.query("metadata_bytes <= @most").nsmallest(1, "idle_share")
-    return best[["max_block_warps", "max_warp_nzs"]].to_numpy()[0]""",
+    return best[["max_block_warps", "max_warp_nzs"]]""",
     ],
     "noise": [
         """def noise(gains):

@@ -388,6 +388,25 @@ WRONG = {
     ],
 }
 
+#: Changes that lose the fraction of an element or of a sum.
+_WITHOUT_FRACTIONS = {
+    "one_each": {"2 * X[i]": "2 * (int)X[i]"},
+    "blocks": {"Y[i] = X[i] + Z[i]": "const int sum = X[i] + Z[i]; Y[i] = sum"},
+    "wide": {"four.x *= 2": "four.x = 2 * int(four.x)"},
+    "mirror": {"= tile[": "= (int)tile["},
+    "neighbors": {"Y[i] = ": "Y[i] = (long long)"},
+    "transpose": {"= tile[": "= (int)tile["},
+    "segments": {"float more": "int more"},
+    "block_sum": {"float all": "int all"},
+    "edges": {"values[k] *": "(int)values[k] *"},
+    "fragment": {"to_tf32(B[": "to_tf32((int)B["},
+    "stride": {"= -X": "= -(int)X"},
+}
+_SUMS = ("banks", "shuffle", "row_thread", "row_warp", "equal_rows", "combined", "accel_block")
+_WITHOUT_FRACTIONS |= dict.fromkeys((*_SUMS, "edge_gradient"), {"float sum": "int sum"})
+for _name, _change in _WITHOUT_FRACTIONS.items():
+    WRONG[_name].append(_change)
+
 
 def with_pieces_replaced(solution, wrong):
     """Return the lines of a wrong answer; None for the lines of the stub."""

@@ -30,8 +30,8 @@ class Case:
     block: int
     #: Arrays and numbers in the order of the kernel's parameters, outputs with initial values.
     arguments: Mapping[str, Any]
-    #: Right values of the outputs. They are exact: sums of whole numbers below 2**24 do not depend
-    #: on the order.
+    #: Right values of the outputs. They are exact: sums of whole numbers below 2**24, times a power
+    #: of two, do not depend on the order.
     expected: Mapping[str, Array]
 
     def __str__(self) -> str:
@@ -156,8 +156,9 @@ class Scores:
 
 
 def signed(rng: np.random.Generator, *shape: int, most: int = 999) -> Floats:
-    """Draw whole numbers from -`most` to `most` except 0; float32."""
-    return (rng.integers(1, most + 1, shape) * rng.choice([-1, 1], shape)).astype(np.float32)
+    """Draw halves of whole numbers from -`most` to `most` except 0; float32."""
+    whole = rng.integers(1, most + 1, shape) * rng.choice([-1, 1], shape)
+    return (whole / 2).astype(np.float32)
 
 
 def unwritten(*shape: int) -> Floats:
@@ -166,7 +167,7 @@ def unwritten(*shape: int) -> Floats:
 
 
 def matrix(rng: np.random.Generator, degrees: list[int], width: int) -> sparse.csr_array:
-    """Draw a matrix with the given row degrees, random columns and weights from -99 to 99."""
+    """Draw a matrix with the given row degrees, random columns and weights from -49.5 to 49.5."""
     drawn = [np.sort(rng.choice(width, degree, replace=False)) for degree in degrees]
     columns = np.concatenate([np.empty(0, int), *drawn]).astype(np.int32)
     pointers = np.cumsum([0, *degrees], dtype=np.int32)
