@@ -403,7 +403,7 @@ _WITHOUT_FRACTIONS = {
     "stride": {"= -X": "= -(int)X"},
 }
 _SUMS = ("banks", "shuffle", "row_thread", "row_warp", "equal_rows", "combined", "accel_block")
-_WITHOUT_FRACTIONS |= dict.fromkeys((*_SUMS, "edge_gradient"), {"float sum": "int sum"})
+_WITHOUT_FRACTIONS |= {name: {"float sum": "int sum"} for name in (*_SUMS, "edge_gradient")}
 for _name, _change in _WITHOUT_FRACTIONS.items():
     WRONG[_name].append(_change)
 
