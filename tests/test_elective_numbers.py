@@ -16,18 +16,23 @@ from accelviz.analysis.schedule import timeline_summary
 from accelviz.course import known
 from accelviz.measure import records
 from accelviz.measure.comparison import overall
+from accelviz.strategies.choice import LEAST_REUSE
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks" / "electives"
 
 
 def cells(name):
-    return json.loads((FOLDER / f"{name}.ipynb").read_text("utf-8"))["cells"]
+    return cells_of(FOLDER / f"{name}.ipynb")
 
 
-def sentences(name):
+def cells_of(path):
+    return json.loads(path.read_text("utf-8"))["cells"]
+
+
+def sentences(path):
     """Return the text of a notebook, with the texts in calls of `predict`."""
     parts = []
-    for cell in cells(name):
+    for cell in cells_of(path):
         source = "".join(cell["source"])
         if cell["cell_type"] == "code":
             constants = (node for node in ast.walk(ast.parse(source)) if hasattr(node, "value"))
@@ -187,6 +192,11 @@ def tensor_cores(names):
         f"At {low:.1f} tensor cores lose, at {high:.1f} they win, and a straight line between "
         + (f"the two crosses 1 at {crossing:.1f}")
     )
+    yield f"project's rule is {LEAST_REUSE['spmm'][1]}."
+    page = " ".join((FOLDER.parents[1] / "docs" / "tensor-cores.md").read_text("utf-8").split())
+    assert f"SpMMs a straight line gives equal speed at {crossing:.2f}." in page
+    spmm, sddmm = (LEAST_REUSE[name][1] for name in ("spmm", "sddmm"))
+    assert f"reuse of {spmm} on for an SpMM, and from {sddmm} on for an SDDMM" in page
 
 
 def bits(names):
@@ -330,7 +340,7 @@ CLAIMS = {
 @pytest.mark.parametrize("name", CLAIMS)
 @pytest.mark.filterwarnings("ignore")
 def test_sentences_have_computed_numbers(name):
-    text = sentences(name)
+    text = sentences(FOLDER / f"{name}.ipynb")
     count = 0
     for words in CLAIMS[name](names_of(name)):
         assert words in text, words

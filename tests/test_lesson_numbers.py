@@ -1,6 +1,5 @@
 """Numbers in the lessons' sentences that no cell shows equal what a computation gives."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -9,15 +8,22 @@ import pytest
 
 import accelviz
 from accelviz.analysis.balance import group_idle_share
+from accelviz.analysis.locality import served_share
 from accelviz.analysis.schedule import timeline_summary, with_nonzeros
 from accelviz.course import known, my_spmm
+from accelviz.datasets import graph_of_degrees
 from accelviz.measure import records
-from accelviz.measure.comparison import labelled, latest, overall, speedups
+from accelviz.measure.comparison import by_columns, labelled, latest, overall, speedups
 from accelviz.measure.ladder import climbed
+from accelviz.measure.roofline import roofline_table
+from accelviz.ordering import vertex_order
 from accelviz.partition.block_level import BlockSetting
 from accelviz.strategies.choice import LEAST_REUSE
 
+from .test_elective_numbers import sentences
+
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+published = BlockSetting(12, 32)
 CUSPARSE = "cusparse algorithm=fastest preprocess=True"
 
 
@@ -29,6 +35,95 @@ def warm_natural():
 def right_function(name):
     """Return the right function of an exercise."""
     return known(name)[0]
+
+
+def from_rows():
+    """Lesson 1: the three rows, a row of 129, Cora."""
+    steps = np.array([[2, 4], [2, 0]])
+    lasting = 2 * steps.max(axis=1).sum()
+    assert right_function("idle_share")(steps) == pytest.approx(1 / 3)
+    yield f"Of $4 + 4 + 2 + 2 = {lasting}$ warp steps a third are idle"
+    toy = graph_of_degrees([2, 4, 2])
+    first, last = toy.row_pointers[1:3]
+    yield f"Row 1 has the nonzeros {first} to {last - 1}, because its row pointers are {first} and"
+    ordered, _ = accelviz.degree_sort(toy).apply_to_pattern(toy.pattern)
+    yield f"Row 1 of the example begins at position {ordered.row_pointers[2]} there, and at {first}"
+    assert published.pattern(129)[0] == 6
+    assert published.pattern(4 * published.max_warp_nzs)[0] == 4
+    yield "6: four warps take up to 128. The next divisor of 12 is 6"
+    cora = accelviz.load_graph("cora")
+    yield f"{cora.n_rows:,} papers with {cora.degrees.mean():.1f} links each on average"
+    yield f"few long rows: one has {cora.degrees.max()}"
+    idle = {
+        (kind, d): 100
+        * accelviz.plan(cora, "accel_gcn", n_cols=d, partition=kind).statistics.idle_share
+        for kind in ("warp", "block")
+        for d in (32, 64)
+    }
+    assert idle["block", 32] == pytest.approx(idle["warp", 32] / 2, rel=0.1)
+    yield "Sorting and partition halve it."
+    yield f"the two idle for {idle['warp', 64]:.1f} % and {idle['block', 64]:.1f} %"
+    yield f"blocks of 4 warps idle for {100 * my_spmm.RIGHT[0].idle_share:.0f} %, counted in " + (
+        f"requests; the project's `row_thread` has 8: "
+        f"{100 * my_spmm.RECORDED['row_thread'].idle_share:.0f} %"
+    )
+
+
+def sorted_rows():
+    """Lesson 3: comparisons, reuse distances, caches, windows."""
+    yield f"about $n \\log_2 n$ comparisons: {np.log2(2.9e6):.0f} for each row"
+    cora = accelviz.load_graph("cora")
+    yield f"keeps {100 * accelviz.plan(cora, 'graphblast', 64).statistics.idle_share:.0f} % of its"
+    yield f"The longest row still has {cora.degrees.max()} nonzeros"
+    original, moved = (
+        right_function("my_distances")([int(column) for column in row.replace("|", "").split()])
+        for row in ("0 1 2 | 0 1 | 5 6 7 | 5 6", "0 1 | 5 6 | 0 1 2 | 5 6 7")
+    )
+    assert {*original} == {-1, 2}
+    assert {*moved} == {-1, 3, 4}
+    yield "its distance is 2."
+    yield "distances of the repeated reads are now 3 or 4: a cache of three rows of $X$ serves none"
+    yield f"with 64 columns these are {1024 * 64 * 4 // 1024} KiB"
+    facebook, collab = accelviz.load_graph("facebook"), accelviz.load_graph("collab")
+    for order, words in (("original", "the cache serves {} %"), ("random", "order leaves {} %")):
+        share = served_share(vertex_order(facebook, order).apply_to_graph(facebook))
+        yield words.format(round(100 * share))
+    idle = [
+        accelviz.plan(ordered, "graphblast", 64).statistics.idle_share
+        for ordered in (
+            collab,
+            vertex_order(collab, "windowed_degree", window=256).apply_to_graph(collab),
+        )
+    ]
+    yield f"the idle share falls from {100 * idle[0]:.0f} % to {100 * idle[1]:.0f} %"
+    yield f"{collab.n_rows:,}, all rows"
+    before, after = my_spmm.RIGHT[1:3]
+    yield f"falls from {100 * before.idle_share:.0f} % to {100 * after.idle_share:.0f} %, counted"
+    assert after.requests - before.requests == cora.n_rows
+    yield "for one more request a row"
+    assert after.longest == before.longest + 1
+
+
+def groups_of_rows():
+    """Lesson 2: lanes and warps that idle, and the recorded run."""
+    eight, cora = np.array([1, 5, 2, 1, 8, 1, 3, 3]), accelviz.load_graph("cora")
+    steps = 4 * eight.reshape(2, 4).max(axis=1).sum()
+    share = group_idle_share(eight, 4)
+    yield f"$4 \\cdot 5 + 4 \\cdot 8 = {steps}$ lane steps, of which {eight.sum()} do work"
+    yield f"is ${steps - eight.sum()} / {steps} = {100 * share:.0f}$ %"
+    yield f"{100 * share:.1f} % once more"
+    yield f"With groups of 4, {100 * group_idle_share(cora.degrees, 4):.0f} % of Cora's lane steps"
+    yield f"On Cora a thread a row leaves {100 * group_idle_share(cora.degrees, 32):.0f} % of the"
+    warps = accelviz.plan(cora, "graphblast", 32).statistics.idle_share
+    yield f"a warp a row {100 * warps:.0f} % of the warp time"
+    roads = accelviz.load_graph("luxembourg-osm").degrees
+    assert (roads[roads > 0].min(), roads.max()) == (1, 6)
+    yield f"with degrees from 1 to 6, lose {100 * group_idle_share(roads, 32):.0f} %"
+    astroph = accelviz.load_graph("ca-astroph")
+    yield f"a network of {astroph.n_rows:,} physicists"
+    yield f"There are {-(-astroph.n_rows // 4):,} blocks, each launched twice"
+    yield f"has the longest row of all, {astroph.degrees.max()} nonzeros"
+    yield from timeline()
 
 
 def timeline():
@@ -53,6 +148,17 @@ def vectors():
     yield f"{scalar.sectors:,} sectors become {vector.sectors:,}"
     yield f"6 sectors each: {64 * 6}"
     yield f"4 sectors each: {12 * 4}"
+    times = records.recorded("ablations-h200").query("state == 'warm'")
+    times = times[~times["graph"].str.endswith("shuffled")]
+    gains = {}
+    for level in ("warp", "block"):
+        case = f"accel_gcn partition={level} combined_warp="
+        gains[level] = speedups(times, case + "False", case + "True")
+    widths = {name: by_columns(table).set_index("columns") for name, table in gains.items()}
+    yield f"it gains up to {100 * (widths['warp']['speedup'].max() - 1):.0f} %"
+    losses = 100 * (1 - widths["block"]["speedup"].loc[[64, 96, 128]])
+    yield f"it **loses** {losses.min():.0f} to {losses.max():.0f} %, on every graph of the 18"
+    assert overall(gains["block"])[["losses", "graphs"]].iloc[0].tolist() == [18, 18]
 
 
 def broken():
@@ -117,6 +223,7 @@ def honest():
     least, most = sorted([100 * (ratios.mean() - 1), 100 * ((1 / ratios).mean() - 1)])
     yield f"So each of the two is {least:.0f} to {most:.0f} % faster"
     yield f"a launch that does nothing takes {natural['floor_us'].min():.1f} µs"
+    yield from orders_of_both()
 
     pubmed, collab = (
         latest(
@@ -134,6 +241,36 @@ def honest():
     gap = both.loc["it"] - both.loc["ours"]
     assert -gap["setup_us"] / gap["median_us"] == pytest.approx(800, rel=0.05)
     yield "In fewer than about 800 products"
+
+
+def orders_of_both():
+    """Lesson 8: means over the graphs measured in both orders."""
+    warm = records.recorded("strategies-h200").query("state == 'warm'")
+    warm = warm[warm["columns"].isin((16, 32, 64, 96, 128))]
+    is_shuffled = warm["graph"].str.endswith("-shuffled")
+    twins = warm["graph"].str.removesuffix("-shuffled")
+    both = twins.isin(twins[is_shuffled])
+    tables = warm[both & ~is_shuffled], warm[is_shuffled]
+    rivals = CUSPARSE, "cusparse algorithm=csr_alg1", "cusparse algorithm=default"
+    means = [
+        overall(speedups(table, rival, "accel_gcn"))["speedup"].iloc[0]
+        for table in tables
+        for rival in rivals
+    ]
+    yield f"From {min(means):.2f} to {max(means):.2f}, all measured with care"
+    yield f"({min(means):.2f} is of {twins[is_shuffled].nunique()} graphs measured in both orders"
+    slower = []
+    for case in ("accel_gcn", CUSPARSE):
+        us = [
+            labelled(table.assign(graph=twins[table.index]), {"it": case})
+            .groupby(["graph", "columns"])["median_us"]
+            .last()
+            for table in tables
+        ]
+        slower.append(np.exp(np.log(us[1] / us[0]).mean()))
+    yield f"Accel-GCN takes {slower[0]:.2f} times as long, as it sorts anyway, and the best " + (
+        f"cuSPARSE {slower[1]:.2f} times"
+    )
 
 
 def sweeps():
@@ -160,6 +297,44 @@ def sweeps():
     yield f"it is {128 * few_nzs / few:.1f} for Cora and {128 * many_nzs / many:.1f} for Collab's"
     yield f"At 4.2 TB/s Cora's bytes would take {few / 4.2e6:.2f} µs"
     yield f"its **floor** is {many / 1e6:.0f} MB at copy speed, {many / 4.2e6:.0f} µs"
+    two = accelviz.sweep(cora, n_cols=32, max_block_warps=2, max_warp_nzs=[32, 512])
+    small, large = (100 * two.set_index("max_warp_nzs")["idle_share"]).round(1)[[32, 512]]
+    yield f"{small} % become {large} %."
+    for warps, words in ((12, "6 warps share it, 28"), (6, "6 warps share it, 28")):
+        shared, _, nonzeros = map(int, BlockSetting(warps, 32).pattern(cora.degrees[1358]))
+        assert words == f"{shared} warps share it, {nonzeros}"
+    yield f"It has {cora.degrees[1358]} nonzeros. With 12 or 6 warps a block, {words} nonzeros each"
+    yield "cut over 2 and 3 blocks"
+    assert [-(-168 // BlockSetting(warps, 32).deg_bound) for warps in (4, 2)] == [2, 3]
+    yield from limits(many)
+
+
+def limits(compulsory):
+    """Lesson 9: Collab's limits, and the speed of random rows."""
+    times = records.recorded("strategies-h200")
+    systems = {name: name for name in ("accel_gcn", CUSPARSE, "gnnadvisor ngs=32", "ge_spmm")}
+    systems["merge_path"] = "merge_path"
+    roofline = roofline_table(times[times["graph"] == "Collab-twin"], systems)
+    shares = 100 * roofline.loc[roofline["columns"] == 64, "share"]
+    yield f"Only {shares.min():.0f} to {shares.max():.0f} %."
+    twins = times[(times["columns"] == 32) & (times["graph_kind"] == "twin")]
+    faster = (twins["gather_gb_per_s"] / twins["copy_gb_per_s"])[twins["rows"] < 50 * 2**13]
+    yield f"{faster.min():.1f} to {faster.max():.1f} times while X fits into the L2"
+    row = times.query("graph == 'Collab-twin' and columns == 64 and strategy == 'accel_gcn'").iloc[
+        0
+    ]
+    gathered = 4 * 64 * row["nonzeros"]
+    used = len(np.unique(accelviz.load_graph("collab").column_indices))
+    rest = compulsory - 4 * 64 * used
+    parts = [
+        (size / 1e6, speed / 1000, size / speed / 1000)
+        for size, speed in ((gathered, row["gather_gb_per_s"]), (rest, row["copy_gb_per_s"]))
+    ]
+    for name, (size, speed, us) in zip(("gathered", "everything else"), parts, strict=True):
+        yield f"| {name} | {size:.0f} | {speed:.1f} | {us:.1f} |"
+    limit = sum(us for *_, us in parts)
+    assert limit == pytest.approx(row["gather_limit_us"], rel=0.01)  # row pointers had 4 bytes
+    yield f"| limit | | | {limit:.1f} |"
 
 
 def rungs():
@@ -187,6 +362,13 @@ def rungs():
         f"{percent['trained'][32]} %"
     )
     yield f"{LEAST_REUSE['spmm'][1]} times or more"
+    us = records.recorded("bundled-h200").query(
+        "graph == 'cora' and columns == 64 and state == 'warm'"
+    )
+    us = us.set_index("strategy")["median_us"]
+    accel = my_spmm.RECORDED["accel_gcn"].requests
+    yield f"makes {groups.requests:,} requests for this product, Accel-GCN {accel:,}"
+    yield f"{us['accel_gcn'] / us['lane_groups']:.1f} times, not {accel / groups.requests:.0f}."
     cora = records.recorded("split-training").query("graph == 'cora' and model == 'gcn'")
     ms = cora.set_index("form")["median_ms"]
     yield f"On Cora a training step took {ms['split']:.2f} ms on two H100, and " + (
@@ -268,7 +450,6 @@ def exercises():
     """More exercises: idle shares of blocks, and the worst degree."""
     cora = accelviz.load_graph("cora")
     yield f"with 8 warps a block, this is {100 * group_idle_share(cora.degrees, 256):.0f} %"
-    published = BlockSetting(12, 32)
     degree = right_function("worst_degree")(published)
     _, rows, nonzeros = map(int, published.pattern(degree))
     room = 12 * nonzeros
@@ -279,7 +460,9 @@ def exercises():
 
 
 SENTENCES = {
-    "02-degrees-and-warps": timeline,
+    "01-from-graph-to-blocks": from_rows,
+    "02-degrees-and-warps": groups_of_rows,
+    "03-degree-sorting": sorted_rows,
     "04-partitions": partitions,
     "05-why-a-warp-waits": waits,
     "06-combined-warp": vectors,
@@ -296,7 +479,6 @@ SENTENCES = {
 
 @pytest.mark.parametrize("name", SENTENCES)
 def test_sentences_have_computed_numbers(name):
-    cells = json.loads((FOLDER / f"{name}.ipynb").read_text("utf-8"))["cells"]
-    text = " ".join("".join(cell["source"]) for cell in cells)
+    text = sentences(FOLDER / f"{name}.ipynb")
     for words in SENTENCES[name]():
         assert words in text, words
