@@ -53,7 +53,7 @@ def from_rows():
     yield "6: four warps take up to 128. The next divisor of 12 is 6"
     cora = accelviz.load_graph("cora")
     yield f"{cora.n_rows:,} papers with {cora.degrees.mean():.1f} links each on average"
-    yield f"few long rows: one has {cora.degrees.max()}"
+    yield f"few long rows pull the average up: one has {cora.degrees.max()}"
     idle = {
         (kind, d): 100
         * accelviz.plan(cora, "accel_gcn", n_cols=d, partition=kind).statistics.idle_share
@@ -62,18 +62,19 @@ def from_rows():
     }
     assert idle["block", 32] == pytest.approx(idle["warp", 32] / 2, rel=0.1)
     yield "Sorting and partition halve it."
-    yield f"the two idle for {idle['warp', 64]:.1f} % and {idle['block', 64]:.1f} %"
-    yield f"blocks of 4 warps idle for {100 * my_spmm.RIGHT[0].idle_share:.0f} %, counted in " + (
-        f"requests; the project's `row_thread` has 8: "
-        f"{100 * my_spmm.RECORDED['row_thread'].idle_share:.0f} %"
-    )
+    yield f"the shares are {idle['warp', 64]:.1f} % and {idle['block', 64]:.1f} %"
+    yield f"4 warps, which idle for {100 * my_spmm.RIGHT[0].idle_share:.0f} % of their time"
+    idle_share = my_spmm.RECORDED["row_thread"].idle_share
+    yield f"`row_thread` have 8, which idle for {100 * idle_share:.0f} %."
 
 
 def sorted_rows():
     """Lesson 3: comparisons, reuse distances, caches, windows."""
-    yield f"about $n \\log_2 n$ comparisons: {np.log2(2.9e6):.0f} for each row"
+    yield f"about $n \\log_2 n$ comparisons: {np.log2(2.9e6):.0f} for each of the 2.9"
     cora = accelviz.load_graph("cora")
-    yield f"keeps {100 * accelviz.plan(cora, 'graphblast', 64).statistics.idle_share:.0f} % of its"
+    before = 100 * accelviz.plan(cora, "graphblast", 64).statistics.idle_share
+    yield f"keeps {before:.0f} % of its"
+    yield f"(Counted in nonzeros, {before:.0f} % were idle before.)"
     yield f"The longest row still has {cora.degrees.max()} nonzeros"
     original, moved = (
         right_function("my_distances")([int(column) for column in row.replace("|", "").split()])
@@ -113,9 +114,9 @@ def groups_of_rows():
     yield f"is ${steps - eight.sum()} / {steps} = {100 * share:.0f}$ %"
     yield f"{100 * share:.1f} % once more"
     yield f"With groups of 4, {100 * group_idle_share(cora.degrees, 4):.0f} % of Cora's lane steps"
-    yield f"On Cora a thread a row leaves {100 * group_idle_share(cora.degrees, 32):.0f} % of the"
+    yield f"| a thread a row | lane steps | {100 * group_idle_share(cora.degrees, 32):.0f} % |"
     warps = accelviz.plan(cora, "graphblast", 32).statistics.idle_share
-    yield f"a warp a row {100 * warps:.0f} % of the warp time"
+    yield f"| a warp a row | warp time | {100 * warps:.0f} % |"
     roads = accelviz.load_graph("luxembourg-osm").degrees
     assert (roads[roads > 0].min(), roads.max()) == (1, 6)
     yield f"with degrees from 1 to 6, lose {100 * group_idle_share(roads, 32):.0f} %"
@@ -143,9 +144,8 @@ def timeline():
 def vectors():
     """Lesson 6: counts of rungs 5 and 6."""
     scalar, vector = my_spmm.RIGHT[4:6]
-    before, after = (f"{round(score.requests, -3):,}" for score in (scalar, vector))
-    yield f"{before} requests become {after}"
-    yield f"{scalar.sectors:,} sectors become {vector.sectors:,}"
+    for rung, score in ((5, scalar), (6, vector)):
+        yield f"| {rung} | {score.requests:,} | {score.sectors:,} |"
     yield f"6 sectors each: {64 * 6}"
     yield f"4 sectors each: {12 * 4}"
     times = records.recorded("ablations-h200").query("state == 'warm'")
@@ -155,9 +155,9 @@ def vectors():
         case = f"accel_gcn partition={level} combined_warp="
         gains[level] = speedups(times, case + "False", case + "True")
     widths = {name: by_columns(table).set_index("columns") for name, table in gains.items()}
-    yield f"it gains up to {100 * (widths['warp']['speedup'].max() - 1):.0f} %"
+    yield f"the combined warp gains up to {100 * (widths['warp']['speedup'].max() - 1):.0f} %"
     losses = 100 * (1 - widths["block"]["speedup"].loc[[64, 96, 128]])
-    yield f"it **loses** {losses.min():.0f} to {losses.max():.0f} %, on every graph of the 18"
+    yield f"warp **loses** {losses.min():.0f} to {losses.max():.0f} %, on every graph of the 18"
     assert overall(gains["block"])[["losses", "graphs"]].iloc[0].tolist() == [18, 18]
 
 
@@ -166,8 +166,8 @@ def broken():
     yield f"falls from {my_spmm.RIGHT[5].longest} requests to {my_spmm.RIGHT[6].longest}"
     us = warm_natural().query("graph == 'Collab-twin' and columns == 64")
     us = us.groupby("strategy")["median_us"].last()
-    yield f"by one and takes {us['fusegnn_gas']:.0f} µs"
-    yield f"which differs in more than that, takes {us['graphblast']:.0f} µs"
+    yield f"by an atomic addition and takes {us['fusegnn_gas']:.0f} µs"
+    yield f"warp a row differs in more than that, and takes {us['graphblast']:.0f} µs"
 
 
 def partitions():
@@ -195,7 +195,7 @@ def waits():
         if name == "graphblast":
             shortest = us[times["busiest"] == 1].median()
     yield f"About {shortest:.1f} us: three loads one after the other"
-    yield f"GraphBLAST's takes {lasts['graphblast']:.0f}; that of GNNAdvisor, another system, " + (
+    yield f"takes {lasts['graphblast']:.0f} µs, and GNNAdvisor, another system, " + (
         f"{lasts['gnnadvisor']:.0f}."
     )
     yield f"on each SM {2.1e12 * 0.5e-6 / 132 / 128:.0f} requests"
@@ -222,7 +222,7 @@ def honest():
     yield f"It gives {mean(ratios):.2f} for Accel-GCN over GNNAdvisor, and {mean(1 / ratios):.2f}"
     least, most = sorted([100 * (ratios.mean() - 1), 100 * ((1 / ratios).mean() - 1)])
     yield f"So each of the two is {least:.0f} to {most:.0f} % faster"
-    yield f"a launch that does nothing takes {natural['floor_us'].min():.1f} µs"
+    yield f"A launch that does nothing takes {natural['floor_us'].min():.1f} µs"
     yield from orders_of_both()
 
     pubmed, collab = (
@@ -237,10 +237,10 @@ def honest():
     both = collab.groupby("strategy")[["median_us", "setup_us"]].last()
     yield f"cuSPARSE is {both['median_us']['ours'] / both['median_us']['it']:.1f} times as fast as"
     ms = both["setup_us"] / 1000
-    yield f"It prepared for {ms['it']:.0f} ms, Accel-GCN for {ms['ours']:.0f}."
+    yield f"cuSPARSE prepared for {ms['it']:.0f} ms, Accel-GCN for {ms['ours']:.0f}."
     gap = both.loc["it"] - both.loc["ours"]
     assert -gap["setup_us"] / gap["median_us"] == pytest.approx(800, rel=0.05)
-    yield "In fewer than about 800 products"
+    yield "About 800 products with one graph make up for that"
 
 
 def orders_of_both():
@@ -258,7 +258,7 @@ def orders_of_both():
         for rival in rivals
     ]
     yield f"From {min(means):.2f} to {max(means):.2f}, all measured with care"
-    yield f"({min(means):.2f} is of {twins[is_shuffled].nunique()} graphs measured in both orders"
+    yield f"({min(means):.2f} is a mean of {twins[is_shuffled].nunique()} graphs, those measured in"
     slower = []
     for case in ("accel_gcn", CUSPARSE):
         us = [
@@ -268,8 +268,8 @@ def orders_of_both():
             for table in tables
         ]
         slower.append(np.exp(np.log(us[1] / us[0]).mean()))
-    yield f"Accel-GCN takes {slower[0]:.2f} times as long, as it sorts anyway, and the best " + (
-        f"cuSPARSE {slower[1]:.2f} times"
+    yield f"the best cuSPARSE takes {slower[1]:.2f} times as long. Accel-GCN, which sorts " + (
+        f"anyway, takes {slower[0]:.2f} times."
     )
 
 
@@ -282,7 +282,7 @@ def sweeps():
     tried = accelviz.sweep("as-caida", n_cols=32, **settings)
     warps, nonzeros = right_function("least_waiting")(tried)
     idle = tried.set_index([*settings])["idle_share"]
-    yield f"On `as-caida`, {warps} warps of at most {nonzeros} nonzeros wait for " + (
+    yield f"is {warps} warps of at most {nonzeros} nonzeros, which wait for " + (
         f"{100 * idle[warps, nonzeros]:.1f} % of warp time"
     )
     yield f"The published setting waits for {100 * idle[12, 32]:.1f} %."
@@ -294,9 +294,14 @@ def sweeps():
             graph.nnz,
         )
     (few, few_nzs), (many, many_nzs) = used.values()
-    yield f"it is {128 * few_nzs / few:.1f} for Cora and {128 * many_nzs / many:.1f} for Collab's"
-    yield f"At 4.2 TB/s Cora's bytes would take {few / 4.2e6:.2f} µs"
-    yield f"its **floor** is {many / 1e6:.0f} MB at copy speed, {many / 4.2e6:.0f} µs"
+    for name, size, nonzeros, digits in (
+        ("Cora", few, few_nzs, (1, 2)),
+        ("Collab's twin", many, many_nzs, (0, 0)),
+    ):
+        megabytes, us = (
+            f"{value:.{n}f}" for value, n in zip((size / 1e6, size / 4.2e6), digits, strict=True)
+        )
+        yield f"| {name} | {128 * nonzeros / size:.1f} | {megabytes} | {us} |"
     two = accelviz.sweep(cora, n_cols=32, max_block_warps=2, max_warp_nzs=[32, 512])
     small, large = (100 * two.set_index("max_warp_nzs")["idle_share"]).round(1)[[32, 512]]
     yield f"{small} % become {large} %."
@@ -346,11 +351,15 @@ def rungs():
     assert more.xs(32, level="columns").min().round(2) >= 1.01
     assert more.xs(128, level="columns").max().round(2) <= 0.99
     assert len(more.xs(32, level="columns")) == 8
-    yield "but the same sign on four graphs"
+    yield "The same sign on four graphs"
     ours, first = my_spmm.RIGHT[7], my_spmm.RIGHT[0]
     groups = my_spmm.RECORDED["lane_groups"]
-    yield f"{ours.requests:,} requests, where a thread a row makes {first.requests:,}"
-    yield f"`lane_groups` makes {groups.requests:,}"
+    for name, requests in (
+        ("rung 1, a thread a row", first.requests),
+        ("rung 8, several rows a warp", ours.requests),
+        ("`lane_groups`", groups.requests),
+    ):
+        yield f"| {name} | {requests:,} |"
     yield f"has {ours.longest} requests in place of {my_spmm.RIGHT[6].longest}"
     tile = records.recorded("tensor-tiles").query("graph == 'cora' and operation == 'spmm'").iloc[0]
     yield f"Cora's matrix has {tile['nonzeros'] / tile['tiles_before']:.1f} nonzeros in the mean"
@@ -358,9 +367,7 @@ def rungs():
     shares = shares.query("how in ('whole numbers', 'trained')").groupby(["how", "bits"])
     percent = (100 * shares["accuracy"].mean()).round().astype(int)
     few = percent["whole numbers"]
-    yield f"of {few[4]} % of Cora's test nodes, with 2 bits of {few[2]} %, in float32 of " + (
-        f"{percent['trained'][32]} %"
-    )
+    yield f"of {percent['trained'][32]} % in float32, of {few[4]} % with 4 bits, and of {few[2]} %"
     yield f"{LEAST_REUSE['spmm'][1]} times or more"
     us = records.recorded("bundled-h200").query(
         "graph == 'cora' and columns == 64 and state == 'warm'"
@@ -371,9 +378,25 @@ def rungs():
     yield f"{us['accel_gcn'] / us['lane_groups']:.1f} times, not {accel / groups.requests:.0f}."
     cora = records.recorded("split-training").query("graph == 'cora' and model == 'gcn'")
     ms = cora.set_index("form")["median_ms"]
-    yield f"On Cora a training step took {ms['split']:.2f} ms on two H100, and " + (
+    yield f"a training step took {ms['split']:.2f} ms on two H100, and " + (
         f"{ms['Edges']:.2f} ms on one"
     )
+    yield two_gpus()
+
+
+def two_gpus():
+    """Lesson 10: gains of two GPUs on graphs of more than 100 million edges."""
+    times = records.recorded("many-gpus-h200").query("step == 'all' and edges > 1e8")
+    case = ["graph", "order", "columns"]
+    one, two = (
+        times[times[name] == value].groupby(case)["median_us"].last()
+        for name, value in (
+            ("scheme", "one GPU"),
+            ("parameters", "pieces=2 storage=float32 pull_blocks=64"),
+        )
+    )
+    gains = (one / two).dropna()
+    return f"was {gains.min():.1f} to {gains.max():.1f} times as fast as on one"
 
 
 def densities():
