@@ -12,7 +12,7 @@ from scipy import sparse
 
 import accelviz
 from accelviz import load_graph
-from accelviz.datasets import bundled_graphs
+from accelviz.datasets import bundled_graphs, graph_of_degrees, rmat
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import Graph
 from tests.graphs import edges_of
@@ -163,11 +163,27 @@ def test_edge_index():
         ({"weights": [1]}, r"shape \(1,\) for 2 edges"),
         ({"n_nodes": 2}, "node 2 of 2"),
         ({"n_nodes": 2.5}, "an integer"),
+        ({"n_nodes": 2**40}, "n_nodes: got 1099511627776"),
         ({"base": 1}, "an edge_index has no such option"),
     ):
         with pytest.raises(ValueError, match=message):
             load_graph([[0, 0], [1, 2]], **options)
     assert load_graph(np.empty((2, 0), complex)).shape == (0, 0)
+
+
+def test_made_graphs_of_impossible_sizes_are_refused_before_memory_is_asked_for():
+    for degrees in ([2**33], [-1], [1.5], [2**30] * 10_000):
+        with pytest.raises(ArgumentError, match="degrees: "):
+            graph_of_degrees(degrees)
+    for size in ({"n_edges": 1.5}, {"n_edges": True}, {"n_edges": 9, "n_nodes": 2**40}):
+        with pytest.raises(ArgumentError, match="n_(edges|nodes): got"):
+            rmat(**size)
+    assert graph_of_degrees([]).shape == (0, 0)
+    assert graph_of_degrees([0, 2, 1], apart=True).toarray().tolist() == [
+        [0, 0, 0],
+        [1, 1, 0],
+        [0, 0, 1],
+    ]
 
 
 class Foreign:

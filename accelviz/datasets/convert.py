@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from accelviz.errors import GraphError, check_fits
+from accelviz.errors import GraphError, check_fits, checked_integer
 from accelviz.graph import MAX_SIDE, Graph, check_csr, checked_shape
 
 
@@ -105,8 +105,10 @@ def from_edge_index(
     if low < 0:
         raise GraphError("edge_index", f"the negative node {low}", "nodes counted from 0")
     is_guessed, n_nodes = n_nodes is None, high + 1 if n_nodes is None else n_nodes
-    if high >= n_nodes or n_nodes > MAX_SIDE:
-        raise GraphError("edge_index", f"node {high} of {n_nodes}", f"nodes 0 to {n_nodes - 1}")
+    last = min(n_nodes, MAX_SIDE) - 1
+    if high > last:
+        raise GraphError("edge_index", f"node {high} of {n_nodes}", f"nodes 0 to {last}")
+    checked_integer("n_nodes", n_nodes, MAX_SIDE, least=0, error=GraphError)
     if is_guessed:
         check_stated_size(n_nodes, edges.shape[1], "n_nodes=... if so many are meant")
     weights = None if weights is None else host_array("weights", weights)

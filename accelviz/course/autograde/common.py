@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from typing import Any
 
 from accelviz.errors import DeviceUnavailable
 
@@ -40,9 +39,3 @@ def clean(text: object) -> str:
 def first_line(error: object) -> str:
     """Return the first line of an exception's text."""
     return next(iter(str(error).splitlines()), "")
-
-
-def import_function(path: str) -> Any:
-    """Return the function that a path "module:name" refers to."""
-    module, _, name = path.partition(":")
-    return getattr(importlib.import_module(module), name)

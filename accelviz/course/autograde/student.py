@@ -11,6 +11,7 @@ import contextlib
 import functools
 import io
 import os
+import pkgutil
 import shutil
 import signal
 import socket
@@ -25,7 +26,6 @@ from traitlets import Type
 from traitlets.config import Config
 
 from accelviz.course.autograde.border import GIVEN, WORK
-from accelviz.course.autograde.common import import_function
 from accelviz.course.autograde.wire import Line, decode, encode
 
 
@@ -215,7 +215,7 @@ class Server:
         try:
             if kind == "call":
                 return self._objects[message["handle"]](*arguments, **options)
-            return import_function(message["function"])(*arguments, **options)
+            return pkgutil.resolve_name(message["function"])(*arguments, **options)
         finally:
             for name in helpers:
                 namespace.pop(name, None)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import builtins
 import functools
+import pkgutil
 from collections.abc import Callable
 from typing import Any
 
-from accelviz.course.autograde.common import import_function
 from accelviz.course.autograde.wire import SubmissionLostError, decode, encode
 from accelviz.course.checks.common import remarks
 
@@ -120,7 +120,7 @@ def run_kernels(function: str, *arguments: Any) -> Any:
     """Call a function of the library ("module:name") where a student's CUDA text may be run."""
     if kernels is not None:
         return kernels.request({"do": "run", "function": function}, *arguments)
-    return import_function(function)(*arguments)
+    return pkgutil.resolve_name(function)(*arguments)
 
 
 def _handle_of(value: Any) -> int:
@@ -170,7 +170,7 @@ def call_in_submission(subject: Any, function: str, *arguments: Any) -> Any:
     """
     if link := link_of(subject):
         return link.request({"do": "run", "function": function}, subject, *arguments)
-    return import_function(function)(subject, *arguments)
+    return pkgutil.resolve_name(function)(subject, *arguments)
 
 
 def exception_of(name: str, text: str) -> Exception:

@@ -16,7 +16,13 @@ from tqdm import trange
 from accelviz.arrays import Ints
 from accelviz.datasets.convert import from_csr_arrays
 from accelviz.datasets.synthetic.communities import ORDERS
-from accelviz.errors import ArgumentError, check_fits, checked_choice, checked_number
+from accelviz.errors import (
+    ArgumentError,
+    check_fits,
+    checked_choice,
+    checked_integer,
+    checked_number,
+)
 from accelviz.graph import MAX_SIDE, Graph
 
 #: Graph500's probabilities of the first three quadrants.
@@ -177,10 +183,8 @@ def _graph_of_pairs(
 
     Pairs of equal nodes, and pairs with a node of `n_nodes` or more, are drawn again.
     """
-    if n_edges < 0:
-        raise ArgumentError("n_edges", f"got {n_edges}", "0 or more")
-    if not 2 <= n_nodes <= MAX_SIDE:
-        raise ArgumentError("n_nodes", f"got {n_nodes}", f"2 to {MAX_SIDE}")
+    checked_integer("n_edges", n_edges, least=0, error=ArgumentError)
+    checked_integer("n_nodes", n_nodes, MAX_SIDE, least=2, error=ArgumentError)
     checked_choice("order", order, ORDERS)
     problem = f"{n_edges:,} edges of {n_nodes:,} nodes"
     check_fits("n_edges", problem, 16 * n_edges + 8 * n_nodes, "fewer edges or nodes")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from accelviz.graph import Graph
+from accelviz.errors import ArgumentError, check_fits, checked_integer
+from accelviz.graph import MAX_SIDE, Graph
 
 
 def graph_of_degrees(degrees: Sequence[int], name: str = "made", *, apart: bool = False) -> Graph:
@@ -18,10 +19,18 @@ def graph_of_degrees(degrees: Sequence[int], name: str = "made", *, apart: bool 
     name : str
     apart : bool
         Whether each row's columns start after those of the row before.
+
+    Raises
+    ------
+    ArgumentError
+        If a degree is no integer of at least 0, or there is no memory for the nonzeros.
     """
-    pointers = np.concatenate([[0], np.cumsum(degrees, dtype=np.int64)])
-    first = pointers if apart else np.zeros_like(pointers)
-    runs = [start + np.arange(d, dtype=np.int32) for start, d in zip(first, degrees, strict=False)]
-    columns = np.concatenate(runs).astype(np.int32)
+    for degree in degrees:
+        checked_integer("degrees", degree, MAX_SIDE, least=0, error=ArgumentError)
+    pointers = np.cumsum([0, *degrees], dtype=np.int64)
+    nnz = int(pointers[-1])
+    check_fits("degrees", f"{nnz:,} nonzeros", 24 * nnz, "smaller degrees")
+    columns = np.arange(nnz) - (0 if apart else np.repeat(pointers[:-1], degrees))
     shape = (len(degrees), int(columns.max(initial=-1)) + 1)
-    return Graph(pointers, columns, np.ones(columns.size, dtype=np.float32), shape, name)
+    values = np.ones(nnz, dtype=np.float32)
+    return Graph(pointers, columns.astype(np.int32), values, shape, name)
