@@ -82,6 +82,31 @@ DEFAULTS = """__global__ void k(int *Y, int a, int n = -4, float b = 2.5e1f, boo
 """
 
 
+VIRTUAL = """#include <new>
+struct Shape { __device__ virtual float area() const { return 0; } };
+struct Square : Shape {
+    float side;
+    __device__ Square(float side) : side(side) {}
+    __device__ float area() const override { return side * side; }
+};
+__global__ void areas(const float *X, float *Y) {
+    __shared__ __align__(16) char shapes[64][16];
+    const int t = threadIdx.x;
+    t % 2 ? new (shapes[t]) Shape : new (shapes[t]) Square(X[t]);
+    __syncthreads();
+    Y[t] = ((Shape *)shapes[63 - t])->area();
+}
+"""
+
+
+def test_virtual_functions_are_found_by_pointers_that_are_watched():
+    X, Y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    emulate(VIRTUAL, 1, 64, X, Y)
+    np.testing.assert_array_equal(Y, np.where(X % 2, (63 - X) ** 2, 0))
+    with pytest.raises(KernelError, match="reads shapes.*which nothing has written before"):
+        emulate(VIRTUAL.replace("__syncthreads();", ""), 1, 64, X, Y)
+
+
 OVERLOADS = """
 __global__ void k(const float *__restrict__ X, float Y[], const int n) { Y[0] = X[0] + n; }
 __global__ void k(int *, int);

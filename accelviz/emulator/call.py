@@ -511,7 +511,9 @@ def _no_kernel(text: str, kernel: str | None, known: Collection[str] = ()) -> Ar
     """Return the error that a source lacks a kernel; `known` are those that may be meant."""
     kernels = known or [*kernels_in(text)]
     if kernel is None:
-        expected = " or ".join(f"kernel={name!r}" for name in kernels) or "kernel='its name'"
+        if not kernels:
+            return ArgumentError("source", "no kernel in it", "a __global__ function")
+        expected = " or ".join(f"kernel={name!r}" for name in kernels)
         return ArgumentError("kernel", f"the source has {len(kernels)} kernels", expected)
     expected = " or ".join(map(repr, kernels))
     return ArgumentError("kernel", f"the source has no kernel {short(kernel)}", expected)
@@ -568,7 +570,8 @@ def _by_name(
     if library is None and not names:
         names = [f"argument {i + 1}" for i in range(len(arguments))]
     parameters = ", ".join(map(str, library.parameters if library else names))
-    expected = f"{len(names)} arguments: {parameters}" if names else "none"
+    plural = "" if len(names) == 1 else "s"
+    expected = f"{len(names)} argument{plural}: {parameters}" if names else "none"
     by_position = dict(zip(names, arguments, strict=False))
     by_name, problem = {**by_position, **named}, ""
     missing = [name for name in names if name not in by_name]

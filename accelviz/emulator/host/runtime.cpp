@@ -140,6 +140,13 @@ void __tsan_read_range(void *address, std::size_t bytes) {
 void __tsan_write_range(void *address, std::size_t bytes) {
     emulator::access_range(address, bytes, emulator::STORE, EMULATOR_HERE);
 }
+// The pointer by which an object finds its virtual functions.
+void __tsan_vptr_read(void **pointer) {
+    emulator::load<8>(pointer, emulator::address_of(EMULATOR_HERE));
+}
+void __tsan_vptr_update(void **pointer, void *) {
+    emulator::store<8>(pointer, emulator::address_of(EMULATOR_HERE));
+}
 void *__tsan_memcpy(void *to, const void *from, std::size_t bytes) {
     return emulator::copy_memory(to, from, bytes, EMULATOR_HERE);
 }
