@@ -91,8 +91,10 @@ class Repository:
 
     def folders(self, file: Path) -> list[Path]:
         """Return the folders of headers of a source."""
-        place = file.relative_to(self.folder).as_posix()
-        lists = [paths for start, paths in self.include.items() if place.startswith(start)]
+        path_in_checkout = file.relative_to(self.folder).as_posix()
+        lists = [
+            paths for start, paths in self.include.items() if path_in_checkout.startswith(start)
+        ]
         return [self.folder / path for paths in lists for path in paths]
 
     def mains(self, file: Path) -> list[Path]:
@@ -106,8 +108,8 @@ class Repository:
     def kernels(self) -> Iterator[tuple[Path, str]]:
         """Yield the file and qualified name of each kernel that has a body."""
         for file in _sources(self.folder, SUFFIXES):
-            text, place = _text(file), file.relative_to(self.folder).as_posix()
-            if "__global__" in text and not any(map(place.startswith, self.excluded)):
+            text, path_in_checkout = _text(file), file.relative_to(self.folder).as_posix()
+            if "__global__" in text and not any(map(path_in_checkout.startswith, self.excluded)):
                 yield from ((file, name) for name in kernels_in(text) if _has_body(text, name))
 
 
@@ -173,8 +175,8 @@ def _resolved(value: str, before: str, values: Mapping[str, str], depth: int = 8
             rf"#define\s+{name}[^\S\n]+([^\n]*)|\bconst(?:expr)?\s+[\w\s]*\b{name}\s*=([^;]*)"
         )
         macro, constant = re.findall(definition, before)[-1]
-        found = _resolved((macro or constant).strip(), before, values, depth - 1)
-        return f"({found})" if found else "?"
+        resolved = _resolved((macro or constant).strip(), before, values, depth - 1)
+        return f"({resolved})" if resolved else "?"
 
     try:
         text = re.sub(r"\b[A-Za-z_][\w:]*", replaced, re.sub(r"//[^\n]*", "", value)).strip()
@@ -260,8 +262,8 @@ def row(repository: Repository, file: Path, kernel: str) -> dict[str, str]:
             break
     if reason.startswith("#if leaves out"):
         outcome = "left out"
-    place = file.relative_to(repository.folder).as_posix()
-    values = (repository.name, place, kernel, last, outcome, ended, reason[:300])
+    path_in_checkout = file.relative_to(repository.folder).as_posix()
+    values = (repository.name, path_in_checkout, kernel, last, outcome, ended, reason[:300])
     return dict(zip(COLUMNS, values, strict=True))
 
 
