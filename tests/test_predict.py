@@ -179,6 +179,8 @@ def test_arguments_must_not_change_and_several_arrays_are_compared_one_by_one(ca
         (Fraction(7, 12), 7 / 13, "Not yet: yours gives Fraction(7, 12). Expected: 0.538462."),
         (Decimal("nan"), 7 / 13, "Not yet"),
         (np.array([[3]]), 3, "Right."),
+        (False, True, "Not yet: yours gives False. Expected: True."),
+        ([1j, 2], np.array([1j, 2.5]), "Not yet"),
         ([4], 3, "Not yet: yours gives [4]. Expected: 3."),
         (0.538, 7 / 13, "Not yet: yours gives 0.538. Yours is rounded."),
         ([0.54, 1.0], [7 / 13, 1], "Not yet: yours gives [0.54, 1.0]. Yours is rounded."),

@@ -160,7 +160,8 @@ def _difference(result: Any, expected: Any) -> str:
     agree = np.isclose(actual, target, rtol=1e-4, atol=1e-6) if are_numbers else actual == target
     if np.all(agree):
         return ""
-    if are_numbers and any(np.array_equal(actual, np.round(target, n)) for n in range(1, 5)):
+    is_fraction = are_numbers and target.dtype.kind == "f"
+    if is_fraction and any(np.array_equal(actual, np.round(target, n)) for n in range(1, 5)):
         return "Yours is rounded. Expected: all digits."
     if target.ndim == 0:
         return f"Expected: {_short(expected)}."

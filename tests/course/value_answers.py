@@ -58,6 +58,13 @@ EXERCISES = [
             "one_by_one",
             "one_by_one.replace('k < 8', 'k < 9')",
             "one_by_one.replace(';', '')",
+            "one_by_one.replace('for (int', '#pragma unroll 4\\n    for (int')",
+            # the last four columns alone
+            fours(
+                "for (int j = 0; j < 4; ++j) c[j] = columns[k + j];\n"
+                "for (int j = 0; j < 4; ++j) x[j] = X[32 * c[j] + threadIdx.x];\n"
+                "sum = x[0] + x[1] + x[2] + x[3];"
+            ),
             # one element twice
             fours(
                 "for (int j = 0; j < 4; ++j) c[j] = columns[k + j];\n"
@@ -118,10 +125,13 @@ EXERCISES = [
             '[speedup(table, best, "merge_path", [64]) for table in orders.values()][::-1]',
             '[speedup(table, rivals["default"], "merge_path", [64]) for table in orders.values()]',
             'speedup(orders["natural"], best, "merge_path", [64])',
+            '[speedup(table, best, "merge_path", [32, 64, 128]) for table in orders.values()]',
+            '[speedup(t, best, "merge_path", [64]) for t in (orders["natural"],) * 2]',
         ),
         accepted=(
             '[speedup(orders[name], best, "merge_path", [64]) for name in ("natural", "shuffled")]',
             '[1 / speedup(table, "merge_path", best, [64]) for table in orders.values()]',
+            'pd.Series(orders).map(lambda t: speedup(t, best, "merge_path", 64))',
             'np.array([speedup(t, best, columns=(64,), ours="merge_path") for t in '
             "orders.values()]).round(3)",
         ),
@@ -137,6 +147,8 @@ EXERCISES = [
             "'32][32]', '33][32]'",
             "'32][32]', '32][36]'",
             "'32][32]', '32][31]'",
+            "'32][32]', '32][48]'",
+            "'32][32]', '64][32]'",
         ),
         accepted=(
             "'32][32]', '32][35]'",
@@ -150,7 +162,7 @@ EXERCISES = [
         'n_cols = {}\nwide = accelviz.plan(graph, "accel_gcn", n_cols=n_cols, **setting)\n'
         'wrong = changed(wide, ("const int column = first_column + lane;", '
         '"const int column = lane;"))',
-        refused=("40", "1", "32", "512", "1024"),
+        refused=("40", "1", "32", "512", "1023", "1024"),
         accepted=("1025", "1056", "2000"),
     ),
     Exercise(
@@ -167,6 +179,8 @@ EXERCISES = [
         refused=(
             "return accelviz.degree_sort(graph)",
             PERMUTED + "np.arange(graph.n_rows)[::-1].copy())",
+            PERMUTED + "np.argsort(graph.degrees, kind='stable'))",
+            PERMUTED + "np.argsort(-graph.T.degrees, kind='stable'))",
             # the longest three alone
             "three = np.argsort(-graph.degrees)[:3]\n"
             "        others = np.setdiff1d(np.arange(graph.n_rows), three)\n"
@@ -221,7 +235,7 @@ EXERCISES = [
         "more-exercises",
         "smallest",
         "smallest = {}",
-        refused=("'cora'", "'facebook'", "'mit8'", "'collab'", "0.01"),
+        refused=("'cora'", "'facebook'", "'mit8'", "'collab'", "'pubmed'", "0.01"),
         accepted=(
             "'luxembourg-osm'",
             "'-'.join(['luxembourg', 'osm'])",
