@@ -17,8 +17,11 @@ from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.plans import Setting, Strategy
 
-#: Column counts that the control of `n_cols` offers.
-COLUMNS = (1, 4, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256, 512)
+#: Column counts that the control of `n_cols` offers: powers, multiples, and recorded odd counts.
+COLUMNS = (
+    *(1, 4, 8, 16, 17, 24, 32, 33, 48, 50, 64, 80, 96, 100, 112, 128),
+    *(160, 192, 256, 512),
+)
 #: Most values of a range that a control offers completely.
 _COMPLETE_RANGE = 32
 #: A longer range is offered up to this factor times the largest of the parameter's `tries`.
@@ -26,7 +29,7 @@ _RANGE_FACTOR = 8
 #: Most values of a control that are all combined with other controls; of more, samples are.
 _UNSAMPLED = 7
 #: Most combinations of values that are all evaluated.
-_MAX_COMBINATIONS = 4000
+_MAX_COMBINATIONS = 5000
 #: Kind of scheme at combinations of values that a strategy refuses.
 REFUSED = "refused"
 

@@ -211,8 +211,16 @@ def test_a_question_is_locked_until_it_may_be_seen(opened):
     assert guess.is_disabled()  # the same one again
     rank = 1 + (values < values[3]).sum()
     assert f"4 × 32: {100 * values[3]:.2f} %, place {rank} of 6." in page.inner_text("body")
-    page.locator("[data-control=max_block_warps]").focus()
-    page.keyboard.press("ArrowRight")
+    box = page.get_by_label("max_block_warps, as a number")
+    box.fill("9")
+    box.press("Enter")
+    assert "max_block_warps: 9 is not one of the values here, so the nearest, 12" in (
+        page.inner_text("body")
+    )
+    assert box.input_value() == "12"
+    page.locator("[data-control=max_block_warps]").press("ArrowLeft")
+    assert "is not one of the values" not in page.inner_text("body")
+    page.locator("[data-control=max_block_warps]").press("ArrowRight")
     guess.click()
     assert guess.is_disabled()
     assert "Because" not in page.inner_text("body")

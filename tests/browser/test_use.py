@@ -557,8 +557,8 @@ def test_empty_combined_warps_are_told_from_empty_warps(saved):
     view = saved(explore("cora", second=None))
     view.tab("Every warp")
     assert (
-        f"First: {empty} combined warps of {statistics.workers:,} have no nonzero, but only {idle} "
-        f"of {statistics.warps:,} warps have no work."
+        f"First: of {statistics.workers:,} combined warps, {empty} have no nonzero. Of the "
+        f"{statistics.warps:,} warps of the hardware that do their work, {idle} are without any."
     ) in view.text("[data-view=loads]")
 
 
@@ -678,11 +678,15 @@ def test_a_mark_of_the_story_is_followed_by_a_click(saved):
     page.locator("[data-view=story] [data-control='next worst']").click()
     page.evaluate(FRAME)
     assert view.text(".av-story-buttons") != before  # the bits of another block are next
+    followed = re.search(r"with row ([\d,]+)", view.text(".av-story-buttons"))[1]
     page.locator("[data-group=product]").click()
     page.evaluate(FRAME)
-    # The story changes no setting.
-    assert page.get_by_label("follow row, as a number").input_value() == "1358" != row
-    assert page.locator("[data-control=undo]").is_disabled()
+    # The other groups follow the story's row; undo goes back to the row of the call.
+    number = page.get_by_label("follow row, as a number")
+    assert number.input_value() == followed.replace(",", "") != row.replace(",", "")
+    page.locator("[data-control=undo]").click()
+    page.evaluate(FRAME)
+    assert number.input_value() == "1358"
 
 
 def test_ten_cells_of_the_map_are_python_s(saved):

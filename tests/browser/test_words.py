@@ -241,7 +241,7 @@ def test_terms_on_the_screen_have_tooltips(saved):
     view.tab("Numbers")
     table = page.locator(".av-statistics")
     assert "NVIDIA H200" in tooltip_of(sides.first.get_by_text("recorded"))
-    assert "1 is perfect balance" in tooltip_of(table.get_by_text("busiest over mean"))
+    assert "1 is perfect balance" in tooltip_of(table.get_by_text("busiest worker over the mean"))
     assert "percentage points" in tooltip_of(table.get_by_text(" pt ").first)
     limit = page.locator("[data-view=times] text", has_text="limit of random gathers")
     assert tooltip_of(limit).startswith("Limit of random gathers: how long")

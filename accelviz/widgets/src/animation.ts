@@ -9,7 +9,7 @@ const SMALLEST = 1 / 12; // of a picture: the least part from which the next one
 const NAMES = ["x", "y", "width", "height", "x1", "y1", "x2", "y2"];
 
 let lastDrawing = 0; // time of the last drawing
-const prefersNoMotion = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+export const prefersNoMotion = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 const marksOf = (host: Element) => host.querySelectorAll<SVGElement>("[data-m]");
 const numbersOf = (mark: Element) => new Map(NAMES.filter((name) => mark.hasAttribute(name))
   .map((name) => [name, Number(mark.getAttribute(name))]));

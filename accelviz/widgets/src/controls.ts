@@ -59,10 +59,12 @@ function ranged(control: Ranged, output: TemplateResult | typeof nothing = nothi
 }
 
 /** A slider over a list of values. For numbers, the field beside it takes the value nearest to
- *  the number typed. */
+ *  the number typed; `say` tells the reader if that is another one, of an integer between two of
+ *  them with the integer. */
 export function slider<Choice extends Value>(
   name: string, label: string, title: string, values: Choice[], value: Choice,
-  act: (value: Choice) => void, chosen: Value | undefined = null,
+  act: (value: Choice) => void, say: (text: string, between?: number) => void,
+  chosen: Value | undefined = null,
 ) {
   const numbers = values.filter((value) => typeof value === "number");
   const isNumber = typeof value === "number", text = valueOrRule(value, chosen);
@@ -73,8 +75,15 @@ export function slider<Choice extends Value>(
     type(typed) {
       const wanted = typed === "" ? NaN : Number(typed);
       const distance = (number: Choice) => Math.abs(Number(number) - wanted);
-      act(Number.isFinite(wanted) ? numbers.reduce((best, number) =>
-        distance(number) < distance(best) ? number : best) : value);
+      if (!Number.isFinite(wanted)) return act(value);
+      const nearest = numbers.reduce((best, number) =>
+        distance(number) < distance(best) ? number : best);
+      act(nearest);
+      if (nearest === wanted) return;
+      const [low, high] = [Number(numbers[0]), Number(numbers.at(-1))];
+      const list = high - low === numbers.length - 1 ? `${low} to ${high}` : numbers.join(", ");
+      say(replacedText(label, wanted, Number(nearest), list),
+        Number.isInteger(wanted) && wanted > low && wanted < high ? wanted : undefined);
     },
     key(event) {
       const step = { ArrowUp: 1, ArrowDown: -1 }[event.key];
@@ -88,18 +97,26 @@ export function slider<Choice extends Value>(
   }, html`<output ?hidden=${isNumber} title=${value === null ? RULE : ""}>${text}</output>`);
 }
 
+/** What is told of a typed number that a control does not have. */
+const replacedText = (label: string, typed: number, nearest: number, values: string) =>
+  `${label}: ${typed} is not one of the values here, so the nearest, ${nearest}, is set. The ` +
+  `values are ${values}.`;
+
 /** A slider over the integers 0 to `last` with a number field. */
 export function steps(
   name: string, label: string, title: string, last: number, value: number,
-  act: (value: number) => void,
+  act: (value: number) => void, say: (text: string) => void,
 ) {
   const choose = (wanted: number) => act(clamp(Math.round(wanted), 0, last));
   return ranged({
     name, label, title, look: "av-steps", last, at: value, number: String(value), low: 0,
     high: last, choose,
     type(text, field) {
-      field.value = String(text === "" ? value : clamp(Math.round(Number(text)), 0, last));
+      const wanted = text === "" ? value : Number(text);
+      field.value = String(clamp(Math.round(wanted), 0, last));
       choose(Number(field.value));
+      if (Number(field.value) !== wanted)
+        say(replacedText(label, wanted, Number(field.value), `0 to ${last}`));
     },
   });
 }

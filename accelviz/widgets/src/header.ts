@@ -4,7 +4,9 @@ import { button, html, menu, slider, steps } from "./controls";
 import { count, difference, micros, number, idleShareText, percent } from "./numbers";
 import type { Act } from "./panel";
 import { pythonCall, headingOf, savePng } from "./share";
-import { quartilesOverlap, spreadText, timesOfOneRun } from "./times";
+import {
+  quartilesOverlap, type Recorded, spreadText, timesBeside, timesOfOneRun,
+} from "./times";
 import { tour } from "./tour";
 import { causesOf } from "./views/charts";
 import type { Parameter, Scene, Side, Strategy, Tree } from "./types";
@@ -20,7 +22,7 @@ export const markOf = (i: number) =>
   html`<span class="av-mark av-${"AB"[i]}" title=${SIDE_TITLES[i]}>${SIDES[i]}</span>`;
 
 export function headline(scene: Scene, act: Act, panel: HTMLElement) {
-  const { a, b, graph, operation } = scene;
+  const { a, b, graph, operation } = scene, times = timesBeside(a, b);
   const copyCode = async () => {
     const text = pythonCall(scene);
     // A page opened from a file has no access to the clipboard.
@@ -40,9 +42,9 @@ export function headline(scene: Scene, act: Act, panel: HTMLElement) {
         () => void savePng(panel, graph.name, headingOf(scene, panel))),
       button("tour", "Tour", "A tour of the panel in which you do things, three minutes",
         () => tour(panel, act, scene.hasKernel || scene.tracedSettings !== null)),
-    ]}</div></div><div class="av-headline" aria-live="polite">${sideLine(a, 0, scene.before)}${
-      b ? sideLine(b, 1, null)
-        : html`<div class="av-of-side">${markOf(1)} nothing to compare with</div>`}</div>`;
+    ]}</div></div><div class="av-headline" aria-live="polite">${
+      sideLine(a, 0, times[0], scene.before)}${b ? sideLine(b, 1, times[1], null)
+      : html`<div class="av-of-side">${markOf(1)} nothing to compare with</div>`}</div>`;
 }
 
 /** The controls. The strategy's parameters come last: their number varies. */
@@ -50,13 +52,15 @@ export function controlPanel(scene: Scene, act: Act) {
   const { a, b, settings, strategies, first } = scene;
   const strategyOptions = strategies.map(({ name, summary }) =>
     [name, `${name}: ${summary}`] as [string, string]);
-  // The chosen second strategy is labelled with its settings.
+  // The chosen strategies are named without their summaries, which menus would cut.
+  const firstOptions = strategyOptions.map(([name, text]): [string, string] =>
+    [name, name === settings.first ? name : text]);
   const secondOptions = strategyOptions.map(([name, text]): [string, string] =>
     [name, name === b?.strategy ? b.label : text]);
   return html`<div class="av-controls" role="group" aria-label="settings">
     ${menu("graph", "graph", scene.graphs.length > 1 ? GRAPH : `${GRAPH} ${ONE_GRAPH}`,
       scene.graphs.map((name) => [name, name]), settings.graph, (graph) => act.set({ graph }))}
-    ${menu("first", html`${markOf(0)}<span title=${FIRST}>strategy</span>`, FIRST, strategyOptions,
+    ${menu("first", html`${markOf(0)}<span title=${FIRST}>strategy</span>`, FIRST, firstOptions,
       settings.first, (value) => act.set({ first: value }))}
     <div class="av-control av-compare">${menu("second", markOf(1), "The strategy that " +
     "the first is compared with, in its default setting or in the pinned one",
@@ -68,11 +72,13 @@ export function controlPanel(scene: Scene, act: Act) {
       button("swap", "Swap", "The second becomes the first, and the first the second", act.swap,
         { disabled: !b })}</div>
     ${slider("n_cols", "columns", "Columns of a row of features: numbers that each nonzero is " +
-    "multiplied with", scene.columns, settings.nCols, (nCols) => act.set({ nCols }))}
+    "multiplied with", scene.columns, settings.nCols, (nCols) => act.set({ nCols }),
+    sayBeside(act, "n_cols"))}
     ${steps("row", "follow row", "The row of the matrix, a node of the graph, that all pictures " +
-    "follow", scene.graph.rows - 1, settings.row, act.follow)}
-    ${steps("block", "block", "The block of warps that is shown: one of those that have the row",
-      (a.partition?.blocks ?? 0) - 1, settings.block, (block) => act.set({ block }))}
+    "follow", scene.graph.rows - 1, settings.row, act.follow, act.say)}
+    ${steps("block", "block",
+      "The block of warps that is shown: the followed row's, until another is chosen",
+      (a.partition?.blocks ?? 0) - 1, settings.block, (block) => act.set({ block }), act.say)}
     ${menu("sorted", "rows", a.isSortable ? SORTED : NOT_SORTABLE, a.isSortable ? ROW_ORDERS
       : [["", a.order ? "by degree, as the strategy does" : "as the strategy does"]],
     a.sorted ? "yes" : "", (value) => act.set({ sorted: value === "yes" }))}
@@ -94,11 +100,17 @@ const FIRST = "The strategy of the first setting: how the nonzeros are divided a
   "warps. Strategies of other operations are in panels of their own: accelviz.explore(graph, " +
   'operation="gat")';
 
+/** Tell that a typed value was replaced, and how a page with it is made. */
+export const sayBeside = (act: Act, name: string) => (text: string, between?: number) =>
+  act.say(between === undefined ? text
+    : `${text} accelviz.explore(..., ${name}=${between}) makes a page with ${between}, too.`);
+
 function parameterControl({ name, meaning, values }: Parameter, side: Side, act: Act) {
   const title = `${name}, of the first setting: ${meaning}.`, value = side.parameters[name];
   const isNumber = values.some((offered) => typeof offered === "number");
   return isNumber ? slider(name, name, title, values, value,
-    (wanted) => act.set({ parameters: { [name]: wanted } }), side.resolved[name])
+    (wanted) => act.set({ parameters: { [name]: wanted } }), sayBeside(act, name),
+    side.resolved[name])
     : menu(name, name, title, values.map(String).map((text) => [text, text]), String(value),
         (text) => act.set(
           { parameters: { [name]: values.find((offered) => String(offered) === text)! } }));
@@ -128,9 +140,9 @@ const IDLE_TITLE = "A block lasts as long as its busiest warp; during this share
   "still be slower: blocks, metadata, atomics and memory accesses also take time.";
 
 /** A side in the headline: its time on a GPU and the idle share of its warp time. */
-function sideLine(side: Side, i: number, before: Side | null) {
-  const { label, description, summary, needsList, times: { recorded, records, runName } } = side;
-  const others = records.filter((record) => record !== recorded);
+function sideLine(side: Side, i: number, recorded: Recorded | null, before: Side | null) {
+  const { label, description, summary, needsList, times: { records, runName } } = side;
+  const others = records.filter(({ run }) => run !== recorded?.run);
   const title = !recorded ? "This setting was not measured; of settings between measured ones " +
     "nothing is said." : `Median time of the kernel, measured on ${
     runName(recorded.run).replace(", ", " on ")}, and not where this page is open. Half of the ` +
@@ -147,26 +159,34 @@ function sideLine(side: Side, i: number, before: Side | null) {
   return html`<div class="av-of-side">${markOf(i)} <span title=${description}>${label}</span>: ${
     recorded ? html`<b title=${title}>${micros(recorded.median)}</b> ` : ""}<span
     title=${title}>${recorded ? "recorded" : "no time recorded"}</span>${range}, <span
-    title=${IDLE_TITLE}>${waiting}</span>${before ? beforeText(side, before) : ""}</div>`;
+    title=${IDLE_TITLE}>${waiting}</span>${before ? beforeText(side, recorded, before) : ""}</div>`;
 }
 
 /** Time and idle share before the last change, as far as they have changed: "(before: 7.8 µs,
  *  16.2 %)". The time is one of the same run as the time now: others are not compared. */
-function beforeText(side: Side, before: Side) {
-  const [now] = side.times.recorded ? [{ records: [side.times.recorded] }] : [];
-  const pair = now && timesOfOneRun(now, before.times), share = idleShareText(before);
+function beforeText(side: Side, recorded: Recorded | null, before: Side) {
+  const pair = recorded && timesOfOneRun({ records: [recorded] }, before.times);
+  const share = idleShareText(before);
   const slower = pair ? difference(pair[0].median, pair[1].median, 1) : 0;
   const facts = [slower && html`<span class=${slower > 0 ? "av-worse" : "av-better"}>${
     micros(pair![1].median)}</span>`, share !== idleShareText(side) && share].filter(Boolean);
-  return facts.length ? html` <span title="Before the last change: ${before.label}.">(before: ${
-    facts.map((fact, i) => html`${i ? ", " : ""}${fact}`)})</span>` : "";
+  const ofRun = pair ? ` The time is one of the same run, ${side.times.runName(pair[1].run)}.` : "";
+  return facts.length ? html` <span title="Before the last change: ${before.label}.${
+    ofRun}">(before: ${facts.map((fact, i) => html`${i ? ", " : ""}${fact}`)})</span>` : "";
+}
+
+/** Recorded times of a setting before and after a change, in one run: that of the headline. */
+export function timesOfChange(before: Side, now: Side, second: Side | null = null) {
+  const [shown] = timesBeside(now, second);
+  const pair = shown && timesOfOneRun({ records: [shown] }, before.times);
+  return pair ? [pair[1], pair[0]] : timesOfOneRun(before.times, now.times);
 }
 
 /** Why the idle share and the warp time, or the recorded time, went to opposite sides with the last
  *  change of the first setting; empty if they did not. */
-export function contradictionText({ a, before, operation }: Scene) {
+export function contradictionText({ a, b, before, operation }: Scene) {
   if (!before) return "";
-  const [was, is] = [before.summary, a.summary], pair = timesOfOneRun(before.times, a.times);
+  const [was, is] = [before.summary, a.summary], pair = timesOfChange(before, a, b);
   const share = difference(100 * is.idle_share, 100 * was.idle_share, 1);
   const [rose, less] = share > 0 ? ["rose", "less"] : ["fell", "more"];
   const slots = (is.slots ?? NaN) - (was.slots ?? NaN);

@@ -153,6 +153,10 @@ export function makeLink(panel: HTMLElement) {
   panel.addEventListener("pointerover", (event) => showTitle(event, event));
   panel.addEventListener("focusin", (event) =>
     (event.target as Element).matches(":focus-visible") && showTitle(event));
+  // A control that is pressed has been understood: its tooltip would cover what it changes.
+  panel.addEventListener("click", ({ target }) => {
+    if ((target as Element).closest("button, select, input")) hideTitle();
+  });
   panel.addEventListener("pointerleave", hideTitle);
   panel.addEventListener("focusout", hideTitle);
   panel.addEventListener("keydown", (event) => event.key === "Escape" && show(null));

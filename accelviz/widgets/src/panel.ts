@@ -21,6 +21,8 @@ import { story } from "./views/story";
 export interface Act extends Omit<Store, "addListener" | "start"> {
   follow(row: number): void;
   show(group: string): void;
+  /** What a group does before another one is shown. */
+  leaving: Map<string, () => void>;
   link: Link;
 }
 
@@ -81,12 +83,14 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
   host.replaceChildren(panel);
   const { scene, addListener, start, ...actions } = makeStore(data, bridge);
   let currentGroup = rememberedGroup(), isScheduled = false, width = 0;
+  let closed = ""; // the explanation that the reader has closed
   start();
   const act: Act = {
     ...actions,
     scene,
     follow: (row) => actions.set({ row }),
     show: chooseGroup,
+    leaving: new Map(),
     link: makeLink(panel),
   };
 
@@ -107,6 +111,9 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
       title=${glossaryText(heading, data.glossary ?? {})}>${heading}</div><div
       class="av-view"></div></section>`)}</div>`;
 
+  const close = (name: string, act: () => void) =>
+    button(`close ${name}`, "", "Close this note", act, { ariaLabel: "close this note" });
+
   function renderFrame(state: Scene) {
     // The story answers in its own words.
     const contradiction = currentGroup === "story" ? "" : contradictionText(state);
@@ -116,9 +123,13 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
       <div class="av-tabs" role="tablist">${GROUPS.map(tab)}</div>
       <div class="av-views">${GROUPS.map(group)}</div>
       <div class="av-notes"><div class="av-message ${state.warns ? "" : "av-gentle"}" role="alert"
-        ?hidden=${!state.message}>${state.message}</div><div class="av-why"
-        role="status" ?hidden=${!contradiction || Boolean(state.message)}>${
-          contradiction}</div><div class="av-progress"
+        ?hidden=${!state.message}>${close("message", () => act.say(""))}${
+          state.message}</div><div
+        class="av-why" role="status" ?hidden=${!contradiction || Boolean(state.message) ||
+        contradiction === closed}>${close("why", () => {
+          closed = contradiction;
+          repaint();
+        })}${contradiction}</div><div class="av-progress"
         ?hidden=${!state.progress}><span role="status">${state.progress}</span> ${
           button("cancel", "Cancel", "Do not wait for it", act.cancel)}</div></div>`, panel);
     panel.dataset.shown = currentGroup;
@@ -132,6 +143,7 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
     ([view, , make]) => make(panel.querySelector(`[data-view=${view}] > .av-view`)!, act))]));
 
   function chooseGroup(name: string) {
+    if (name !== currentGroup) act.leaving.get(currentGroup)?.();
     currentGroup = name;
     remember(name);
     renderFrame(scene());
@@ -163,12 +175,25 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
     panel.dataset.drawn = String(Number(panel.dataset.drawn ?? 0) + 1);
   }
 
-  panel.addEventListener("keydown", (event) => {
+  const onUndoKey = (event: KeyboardEvent) => {
     if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
     event.preventDefault();
     event.stopPropagation();
     if (event.shiftKey) act.redo();
     else act.undo();
+  };
+  panel.addEventListener("keydown", onUndoKey);
+  // Where nothing has the focus, the keys are those of the only panel.
+  document.addEventListener("keydown", (event) => {
+    if (event.target === document.body && panel.isConnected &&
+      document.querySelectorAll(".av-panel").length === 1) onUndoKey(event);
+  });
+  // The browser's own undo, as in a field's menu, would take back the text of one field only.
+  panel.addEventListener("beforeinput", (event) => {
+    const step = { historyUndo: act.undo, historyRedo: act.redo }[event.inputType];
+    if (!step) return;
+    event.preventDefault();
+    step();
   });
   addListener(repaint);
   const widthObserver = new ResizeObserver(() => { // changes of height alone need no drawing
@@ -184,6 +209,10 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
     panel.style.setProperty("--av-head", `${head}px`);
     panel.style.setProperty("--av-stuck", `${head + controlsBox.offsetHeight}px`);
   });
+  const notes = panel.querySelector<HTMLElement>(".av-notes")!;
+  const noteHeights = new ResizeObserver(() =>
+    panel.style.setProperty("--av-notes", `${notes.offsetHeight}px`));
+  noteHeights.observe(notes);
   for (const box of [headlineBox, controlsBox]) heights.observe(box);
   followTheme(panel, repaint); // canvases do not follow a change of theme: they are drawn again
   return { store: actions, repaint };

@@ -26,6 +26,7 @@ interface State {
 export function question(panel: HTMLElement, data: QuestionData, answers: Answers<State>) {
   const { names, choices, values } = data, lines = choices[1] ?? [null];
   const chosen = choices.map((offered) => Math.floor(offered.length / 2));
+  let note = ""; // what is told of a typed number
   const state: State = { guessed: [], revealed: false, ...answers.read() };
   const nameOf = (i: number) => [choices[0][Math.floor(i / lines.length)], lines[i % lines.length]]
     .filter((value) => value !== null).join(" × ");
@@ -57,12 +58,21 @@ export function question(panel: HTMLElement, data: QuestionData, answers: Answer
       state.revealed = true;
       show();
     };
+    const choose = (k: number, value: Value) => {
+      const index = choices[k].indexOf(value);
+      if (index !== chosen[k]) note = ""; // the note concerned the value before
+      chosen[k] = index;
+      show();
+    };
+    const tell = (text: string) => {
+      note = text;
+      show();
+    };
     const grid = panel.querySelector<HTMLElement>(".av-grid");
     render(html`<p><b>${data.question}</b></p><div class="av-questioned"><div>${
-      names.map((name, k) => slider(name, name, "", choices[k], choices[k][chosen[k]], (value) => {
-        chosen[k] = choices[k].indexOf(value);
-        show();
-      }))}<p>${isRefused ? `${nameOf(i)}: these cannot be had together.` : settingText(i)}</p>${
+      names.map((name, k) => slider(name, name, "", choices[k], choices[k][chosen[k]],
+        (value) => choose(k, value), tell))}<p role="status" ?hidden=${!note}>${note}</p><p>${
+      isRefused ? `${nameOf(i)}: these cannot be had together.` : settingText(i)}</p>${
       button("guess", "Lock this guess in", "", guess, { disabled: isLocked })} ${
       button("reveal", "Reveal", "Show the values of all settings", reveal,
         { disabled: !mayReveal || state.revealed })}<div role="status">${

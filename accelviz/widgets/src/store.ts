@@ -162,12 +162,12 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     const isAccepted = sideOf(complete.first, complete.parameters) &&
       (complete.second === null || sideOf(complete.second, complete.pinned));
     refused = isAccepted ? "" : "The strategy cannot have these values together.";
-    if (!state.gentle) state.message = ""; // the message concerned the settings before
     if (isAccepted) settings = withRowAndBlock(settings, isBlockChosen);
     if (!isAccepted || JSON.stringify(settings) === JSON.stringify(before)) { // nothing to undo
       settings = before;
       return notify();
     }
+    if (!state.gentle) state.message = ""; // the message concerned the settings before
     addToHistory(before, Object.keys(change.parameters ?? change).join());
     notify();
     for (const side of [scene().a, scene().b])
@@ -352,24 +352,34 @@ function lookUpScheme(
 
 /** A sentence on what a strategy does, and the values of all its parameters. */
 function describeSettings(
-  { name }: Strategy, text: string, parameters: Values,
+  strategy: Strategy, text: string, parameters: Values,
   resolved: Record<string, Value | undefined>,
 ) {
+  const { name } = strategy, names = namesInLabel(strategy, parameters);
   const values = Object.entries(parameters)
     .map(([parameter, value]) => `${parameter} ${valueOrRule(value, resolved[parameter])}`);
-  return `${name}: ${text}.${values.length ? ` Set to ${values.join(", ")}.` : ""}`;
+  return `${name}: ${text}.${values.length ? ` Set to ${values.join(", ")}.` : ""}${names
+    ? ` "${names.map((one) => parameters[one]).join(" x ")}" is ${names.join(" x ")}.` : ""}`;
+}
+
+/** The two parameters whose numbers name a setting, "12 x 32"; null if others differ, too. */
+function namesInLabel(strategy: Strategy, parameters: Values) {
+  const offered = strategy.parameters.filter(({ values }) => values.length > 1);
+  const [first, second, ...others] = offered;
+  const isNumber = (one?: typeof first) => one && typeof parameters[one.name] === "number";
+  return isNumber(first) && isNumber(second) &&
+    others.every(({ name, default: usual }) => parameters[name] === usual)
+    ? [first.name, second.name] : null;
 }
 
 /** A short name of a side: "accel_gcn 12 x 32", or the strategy and its changed parameters. */
 function labelOf(
   strategy: Strategy, parameters: Values, resolved: Record<string, Value | undefined>,
 ) {
-  const offered = strategy.parameters.filter(({ values }) => values.length > 1);
-  const changed = offered.filter((parameter) => parameters[parameter.name] !== parameter.default);
-  const numbers = offered.slice(0, 2).map(({ name }) => parameters[name]);
-  if (numbers.length === 2 && numbers.every((value) => typeof value === "number") &&
-    changed.every((parameter) => offered.indexOf(parameter) < 2))
-    return `${strategy.name} ${numbers.join(" x ")}`;
+  const changed = strategy.parameters.filter(({ name, values, default: usual }) =>
+    values.length > 1 && parameters[name] !== usual);
+  const names = namesInLabel(strategy, parameters);
+  if (names) return `${strategy.name} ${names.map((name) => parameters[name]).join(" x ")}`;
   return [strategy.name, ...changed.map(({ name }) =>
     parameterText(name, parameters[name], resolved[name]))].join(" ");
 }

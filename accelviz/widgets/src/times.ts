@@ -77,6 +77,16 @@ export function timesOfOneRun(a: { records: Recorded[] }, b: { records: Recorded
   return null;
 }
 
+/** Times to show for two settings, or for one: of one run that has both, else each one's own. */
+export function timesBeside(a: Timed, b: Timed | null): (Recorded | null)[] {
+  return b ? timesOfOneRun(a.times, b.times) ?? [a.times.recorded, b.times.recorded]
+    : [a.times.recorded];
+}
+
+interface Timed {
+  times: { records: Recorded[]; recorded: Recorded | null };
+}
+
 /** Look up recorded times. Of equal settings the first in the table counts. */
 export function timesOf(
   table: TimesTable | undefined, strategy: Strategy, nCols: number, parameters: Values,
@@ -112,7 +122,9 @@ export function timesOf(
     if (curve.length >= 3) curves[parameter.name] = curve;
   }
   return {
-    where, graphs, columns, curves,
+    where, graphs, curves,
+    /** Column counts that were recorded of the strategy. */
+    columns: columns.filter((wanted) => ofStrategy.some((i) => table!.columns[i] === wanted)),
     recorded: exact === undefined ? null : recordOf(exact),
     /** The setting's recorded times, one of each run. */
     records: exactRows.filter((row, i) => exactRows.findIndex((other) =>
@@ -125,8 +137,12 @@ export function timesOf(
     }),
     /** Where and when a run was recorded. */
     runName: (of: number) => table!.runs[of].where,
-    /** Time of an empty launch in a run; null if there is no time. */
-    launch: rows.length ? table!.runs[table!.run[exact ?? rows[0]]].launch : null,
-    limit: rows.length ? table!.limit[exact ?? rows[0]] : null,
+    /** Time of an empty launch in a run. */
+    launchOf: (of: number) => table!.runs[of].launch,
+    /** The run whose limit is shown: that of the setting's own time, or of another setting. */
+    run: run ?? (rows.length ? table!.run[rows[0]] : null),
+    /** Limit of random gathers in a run with these columns. */
+    limitOf: (of: number) => table!.limit[table!.run.findIndex((other, i) =>
+      other === of && table!.columns[i] === nCols)],
   };
 }

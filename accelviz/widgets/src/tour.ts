@@ -1,14 +1,19 @@
 // The tour: each stop asks for one action, shows what it has changed, and goes on when it was done.
 
 import { button, html, render } from "./controls";
+import { timesOfChange } from "./header";
 import { count, micros, number, percent } from "./numbers";
 import type { Act } from "./panel";
 import type { Scene } from "./types";
+import { workOf } from "./views/followed";
+import { busiestRow, idlestBlock } from "./views/story";
 
 const PAUSE = 6000; // milliseconds for which a result is shown before the next stop
 
 interface Stop {
   group: string;
+  /** What the tour does before it asks. */
+  begin?(act: Act): void;
   /** CSS selector of the element that is framed; a stop without it is left out. */
   where: string;
   ask: string;
@@ -20,9 +25,9 @@ interface Stop {
 const hasOtherParameters = (now: Scene, then: Scene) => now.a.key !== then.a.key;
 
 /** How idle share and recorded time of the first setting have changed. */
-function changesOf({ a: now }: Scene, { a: then }: Scene) {
-  const [was, is] = [then.times.recorded, now.times.recorded];
-  const time = was && is && was.run === is.run
+function changesOf({ a: now, b }: Pick<Scene, "a" | "b">, { a: then }: Scene) {
+  const [was, is] = timesOfChange(then, now, b) ?? [];
+  const time = was && is
     ? `, the time from ${micros(was.median)} to ${micros(is.median)}` : "";
   return `The idle share went from ${percent(then.summary.idle_share)} to ${
     percent(now.summary.idle_share)}${time}.`;
@@ -39,9 +44,16 @@ const STOPS: Stop[] = [
         number(block)}.`,
   },
   {
-    group: "product", where: ".av-of-block svg",
-    ask: "A bar is a warp of the block, which lasts as long as its busiest warp; hatched time is " +
-      "idle. Point at a bar, or press Tab and arrow keys: does that warp idle, and why?",
+    group: "product", where: ".av-of-block .av-draw",
+    begin(act) { // a block of which there is something to ask
+      const { a } = act.scene();
+      if (!a.partition?.blocks || !a.hardware) return;
+      const block = idlestBlock(a), row = busiestRow(a, workOf(a, a.partition, block));
+      if (row !== null) act.set({ row, block }, true);
+    },
+    ask: "Here is the block that idles most, with its longest row. A bar is a warp of the block, " +
+      "which lasts as long as its busiest warp; hatched time is idle. Point at a bar, or press " +
+      "Tab and arrow keys: does that warp idle, and why?",
     isDone: (_, __, pressed) => pressed(".av-of-block [data-f*='warp:'], .av-of-block svg"),
     result: (_, __, text) => text(".av-tip"),
   },
@@ -76,7 +88,7 @@ const STOPS: Stop[] = [
     ask: "Less idling is not always less time: blocks, metadata and atomics take time, too. " +
       "Press this button for the fastest setting that was recorded.",
     isDone: (_, __, pressed) => pressed("[data-control=fastest]"),
-    result: ({ a }, then) => `${a.label}. ${changesOf({ a } as Scene, then)}`,
+    result: ({ a, b }, then) => `${a.label}. ${changesOf({ a, b }, then)}`,
   },
   {
     group: "play", where: "[data-view=play]",
@@ -135,6 +147,7 @@ export function tour(panel: HTMLElement, act: Act, playable: boolean) {
     at = Math.max(stop, 0);
     result = "";
     act.show(stops[at].group);
+    stops[at].begin?.(act);
     unmark();
     draw();
     afterDrawing(() => {

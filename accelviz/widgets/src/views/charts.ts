@@ -9,7 +9,7 @@ import { capitalize, count, micros, number, makeCache, short } from "../numbers"
 import type { View } from "../panel";
 import { axis, chart, frame, widthOf } from "../plot";
 import { SCHEMES } from "../schemes";
-import { quartilesOverlap, timesOfOneRun } from "../times";
+import { quartilesOverlap, type Recorded, timesBeside, timesOfOneRun } from "../times";
 import type { Graph, Operation, Scene, Side, Statistic } from "../types";
 
 const HEIGHT = 230, LEFT = 58;
@@ -79,15 +79,18 @@ export const loads: View = (host) => (scene) => {
 /** Why fewer warps than workers have no work, where a warp executes several workers or shares one
  *  with other warps. */
 function emptyWorkers({ worker, hardware, summary }: Side, name: string) {
-  const { loads, warps, busy_warps: busy } = summary;
+  const { loads, warps, busy_warps: busy } = summary, all = summary.workers!;
   if (worker === "warp" || !hardware || !loads?.idle || warps === null || busy === null) return "";
-  const { isCombined, passes, spacing, together } = hardware;
-  const empty = `${capitalize(name)}: ${count(loads.idle, worker)} of ${
-    number(summary.workers!)} ${loads.idle > 1 ? "have" : "has"} no nonzero, but ${
-    warps === busy ? "every warp has work" : `only ${number(warps - busy)} of ${
-      count(warps, "warp")} ${warps - busy === 1 ? "has" : "have"} no work`}.`;
-  const inPasses = passes > 1 ? `, and a warp works for ${passes} of them, one after another` : "";
-  return isCombined ? `${empty} A ${worker} is ${spacing / LANES} warps${inPasses}.`
+  const { isCombined, passes, spacing, together } = hardware, perWorker = spacing / LANES;
+  const empty = `${capitalize(name)}: of ${count(all, worker)}, ${number(loads.idle)} ${
+    loads.idle > 1 ? "have" : "has"} no nonzero. Of the ${
+    count(warps, "warp")} of the hardware that do their work, ${warps === busy ? "none is"
+    : `${number(warps - busy)} ${warps - busy === 1 ? "is" : "are"}`} without any.`;
+  if (isCombined && perWorker > hardware.warps)
+    return `${empty} A block has just ${count(hardware.warps, "warp")} for a ${worker}.`;
+  return isCombined ? `${empty} A ${worker} is ${perWorker} warps side by side${passes > 1
+    ? `; a warp works for up to ${passes} of them, one after another, and is without work only ` +
+    "if all of these are empty" : ""}.`
     : together > 1 ? `${empty} A warp is ${together} ${worker}s: it has work if one of them has.`
       : empty;
 }
@@ -180,26 +183,40 @@ const LIMIT_MEANING = "Limit of random gathers: how long the same GPU takes to r
 /** Recorded kernel times of both sides beside the limit of random gathers and an empty launch. */
 export const times: View = (host) => (scene) => {
   const { a, operation, settings } = scene, sides = sidesOf(scene);
-  const limit = sides.find((side) => side.times.limit !== null)?.times.limit ?? null;
-  if (limit === null) {
-    const { columns, graphs } = a.times, subject = `${operation.name} on ${scene.graph.name}`;
+  const shown = timesBeside(a, scene.b);
+  const run = shown.find(Boolean)?.run ?? sides.find(({ times }) => times.run !== null)?.times.run;
+  if (run === undefined || run === null) {
+    const { columns, graphs } = a.times;
+    const subject = `${a.strategy} for ${operation.name} on ${scene.graph.name}`;
     const names = graphs.slice(0, SOME).join(", ") +
       (graphs.length > SOME ? ` and ${graphs.length - SOME} more` : "");
-    const recorded = columns.length ? `Recorded of ${subject} are ${columns.join(", ")} columns.`
+    const others = strategiesWith(scene, settings.nCols).join(", ");
+    const recorded = columns.length ? `Recorded of it are ${rangesText(columns)} columns.${
+      others && ` Recorded with as many columns: ${others}.`}`
       : graphs.length ? `Recorded of ${operation.name} are ${names}.` : "";
-    return render(html`<p class="av-note">Nothing was recorded of ${subject} with ${
-      settings.nCols} columns. ${recorded} accelviz.benchmark measures it on a GPU.</p>`, host);
+    const wanted = count(settings.nCols, "column");
+    return render(html`<p class="av-note">Nothing was recorded of ${subject} with ${wanted}. ${
+      recorded} accelviz.benchmark measures it on a GPU.</p>`, host);
   }
   const width = widthOf(host), [name] = Object.keys(a.times.curves);
   const notes = [comparisonText(sides, operation), columnsText(a)].filter(Boolean);
-  render(html`${timeBars(sides, limit, width)}${name ? timeCurve(scene, name, width) : ""}${
+  render(html`${timeBars(sides, shown, run, width)}${name ? timeCurve(scene, name, width) : ""}${
     notes.map((note) => html`<p class="av-note">${note}</p>`)}`, host);
 };
 
-/** Times to show beside one another: of one run that has both sides, else each side's own. */
-export function timesBeside(sides: Side[]) {
-  const [a, b] = sides.map(({ times }) => times);
-  return b && timesOfOneRun(a, b) || sides.map(({ times }) => times.recorded);
+/** Strategies of which times with a number of columns were recorded on this graph. */
+const strategiesWith = ({ timesTable, strategies }: Scene, nCols: number) =>
+  strategies.flatMap(({ name }) => timesTable?.strategy.some((strategy, i) =>
+    strategy === name && timesTable.columns[i] === nCols) ? [name] : []);
+
+/** "16, 17, 32", and "16 to 128" of consecutive numbers. */
+function rangesText(numbers: number[]) {
+  const ranges: number[][] = [];
+  for (const value of numbers)
+    if (ranges.at(-1)?.at(-1) === value - 1) ranges.at(-1)!.push(value);
+    else ranges.push([value]);
+  return ranges.map((range) => range.length < 3 ? range.join(", ")
+    : `${range[0]} to ${range.at(-1)}`).join(", ");
 }
 
 /** A sentence on other column counts of which the same run has an unexpected time: fewer columns
@@ -214,16 +231,18 @@ function columnsText({ times, nCols, textWith }: Side) {
     a[0].median / a[1].median >= b[0].median / b[1].median ? a : b);
   const [before, after] = [fewer, more].map(({ columns }) => textWith(columns));
   const cause = before === after ? "" : ` The kernel differs: "${before}" with ${
-    fewer.columns} columns, "${after}" with ${more.columns}.`;
+    count(fewer.columns, "column")}, "${after}" with ${more.columns}.`;
   return `Fewer columns took longer in one run, ${times.runName(fewer.run)}: ${
-    micros(fewer.median)} with ${fewer.columns} columns, ${micros(more.median)} with ${
+    micros(fewer.median)} with ${count(fewer.columns, "column")}, ${micros(more.median)} with ${
     more.columns}.${cause} Why the former is slower, these numbers do not say.`;
 }
 
-function timeBars(sides: Side[], limit: number, width: number) {
-  const times = timesBeside(sides);
+function timeBars(sides: Side[], times: (Recorded | null)[], run: number, width: number) {
+  // Of sorted rows no times are known, and so no runs.
+  const { runName, limitOf } = sides.find((side) => side.times.run !== null)!.times;
+  const limit = limitOf(run);
   const bars = [{ label: LIMIT, time: limit, low: limit, high: limit, look: "av-limit",
-    meaning: LIMIT_MEANING }];
+    meaning: `${LIMIT_MEANING} Measured in the run of ${runName(run)}.` }];
   sides.forEach(({ label, times: { runName } }, i) => {
     const look = `av-side-${"AB"[i]}`, recorded = times[i];
     if (recorded) {
@@ -262,9 +281,9 @@ const LAUNCH = "an empty launch";
 
 /** Recorded times over the values of a parameter of the first strategy, all of one run. */
 function timeCurve({ a }: Scene, parameter: string, width: number) {
-  const height = HEIGHT - 20, { curves, launch, runName } = a.times;
+  const height = HEIGHT - 20, { curves, launchOf, limitOf, runName } = a.times;
   const points = curves[parameter], last = Math.max(...points.map((point) => point.value));
-  const limit = a.times.limit!, floor = launch!;
+  const [limit, floor] = [limitOf, launchOf].map((of) => of(points[0].run));
   const maximum = Math.max(limit, ...points.map(({ high }) => high));
   const x = axis(0, last * 1.02, LEFT, width - 12), y = axis(0, maximum * 1.08, height - 44, 12);
   const level = (time: number, text: string) =>
@@ -298,6 +317,7 @@ function comparisonText(sides: Side[], { at_nonzeros }: Operation) {
     return Object.keys(a.times.curves).length || a.times.columns.length
       ? "The first was not recorded with these settings; nothing is said of its time." : "";
   if (!b?.times.recorded) return `${runName(recorded.run)}.`;
+  if (a.key === b.key) return `Both are the same setting. ${runName(recorded.run)}.`;
   const times = timesOfOneRun(a.times, b.times);
   if (!times)
     return "No run has both: times of different runs are not compared. The first is of " +

@@ -173,10 +173,13 @@ function laneFocus(row: FollowedRow, lane: number, from: number, to: number): Fo
   const laneCount = Math.floor((to - from) / vector) + 1;
   const who = (combined ? "Thread" : "Lane") +
     (laneCount > 1 ? `s ${lane} to ${lane + laneCount - 1}` : ` ${lane}`);
-  const owner = combined ? `${row.worker} (${Math.ceil(lanes / LANES)} warps of 32)` : row.worker;
+  const perWorker = Math.ceil(lanes / LANES);
+  const isTogether = perWorker <= (row.side.hardware?.warps ?? perWorker); // or in several passes
+  const owner = combined && isTogether ? `${row.worker} (${perWorker} warps of 32)` : row.worker;
   const first = Math.floor(lane / LANES) * LANES;
   const warp = combined
-    ? ` Threads ${first} to ${first + LANES - 1} are one warp of the hardware.` : "";
+    ? ` Threads ${first} to ${first + LANES - 1} are one warp of the hardware${
+      isTogether ? "" : ", in a pass of their own"}.` : "";
   const sentence = `${who} of the ${owner} ${laneCount > 1 ? "have" : "has"} ` +
     `${span("column", from, to)} of ` +
     `${row.operation.per_nonzero ? "" : `${row.writes} and of `}each row of ${row.reads}: ` +

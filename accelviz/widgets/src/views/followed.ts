@@ -178,7 +178,14 @@ export function workerSentence({ side: { hardware, worker }, partition }: Follow
   const { spacing, lanes, warps, passes, together } = hardware, width = Math.max(spacing, lanes);
   const concurrent = Math.floor((warps * LANES) / spacing);
   if (width > LANES) {
-    const perWorker = Math.ceil(width / LANES);
+    const perWorker = Math.ceil(width / LANES), share = Math.ceil(perWorker / warps);
+    if (perWorker > warps)
+      return `A ${worker} is ${perWorker * LANES} threads, and a block has just ${
+        count(warps, "warp")} of ${LANES}: ${warps > 1 ? "they do" : "it does"} each ${worker} in ${
+        share} passes, other columns in each.`;
+    if (passes > 1 && warps % perWorker)
+      return `A ${worker} is ${perWorker} warps. A block has ${number(warps)}, no multiple of ${
+        perWorker}, and works in ${passes} passes: some ${worker}s are divided between two passes.`;
     return `A ${worker} is ${perWorker} warps side by side: ${worker} 0 of the block is warps 0 ${
       perWorker > 2 ? "to" : "and"} ${perWorker - 1}.` + (passes === 1 ? ""
       : ` The block has ${count(warps, "warp")} and works in ${passes} passes: ${worker} ${

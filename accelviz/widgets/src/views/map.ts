@@ -198,7 +198,8 @@ export const map: View = (host, act) => {
       }</div><div>${sides.map(({ side, grid }, i) => sideMap(side, grid, i, width))}</div><p
         class="av-note av-map-legend" ?hidden=${!known.length}>${done < 1
           ? `Summing up the blocks: ${percent(done, 0)} …`
-          : legend(most, colours, units.map((unit) => `${unit}s`).join(" or "))}</p>`, host);
+          : html`${legend(most, colours, units.map((unit) => `${unit}s`).join(" or "))} ${
+            lineText()}`}</p>`, host);
       const canvases = (look: string) => host.querySelectorAll<HTMLCanvasElement>(`canvas.${look}`);
       canvases("av-cells").forEach((canvas, i) => known[i].paint(canvas, most, colours));
       canvases("av-shares").forEach((canvas, i) =>
@@ -256,6 +257,18 @@ export const map: View = (host, act) => {
       @click=${(event: MouseEvent) => i === 0 && act.set({ block: cellAt(event, grid).block })}
       @pointermove=${(event: PointerEvent) => showShare(event, grid)}></canvas></div>${
         worstBlocks(side, grid, i)}</div>`;
+  }
+
+  /** What the line in the map is; and where the followed row is, if that is elsewhere. */
+  function lineText() {
+    const { a, settings: { row, block } } = scene, { partition } = a;
+    if (!partition?.blocks) return "";
+    const [low, high] = partition.blocksOf(partition.positionOf(row));
+    const followed = `the followed row, ${number(row)}`;
+    const where = low === undefined ? "" : low <= block && block <= high ? ` and has ${followed}`
+      : `; ${followed}, is in ${span("block", low, high)}`;
+    return `The line is block ${number(block)}, which is shown${where}.${
+      scene.b ? " In the second it is the followed row's block." : ""}`;
   }
 
   /** Buttons that go through the blocks by their idle share, and a sentence on the one shown. */
@@ -387,6 +400,6 @@ function legend(most: number, colours: string[], units: string) {
   return html`<span class="av-swatch av-idle"></span>idle ${levels.map((least, i) =>
     levels[i + 1] === least ? "" : html`<span class="av-pair"><span class="av-swatch"
     style="background:${colours[i]}"></span>${short(least)}</span> `)} ${units} and more. A block
-    lasts as long as its warp with the most; one that has fewer idles. The line is the block of the
-    followed row. Click to choose a block; Ctrl and the wheel look closer.`;
+    lasts as long as its warp with the most; one that has fewer idles.
+    Click to choose a block; Ctrl and the wheel look closer.`;
 }

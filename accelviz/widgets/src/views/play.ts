@@ -49,13 +49,14 @@ export const play: View = (host, act) => {
         html`<option value=${i} ?selected=${i === speedIndex}>${number(rate)} a second</option>`)
       }</select>`);
     render(html`<div class="av-play"><div class="av-offer" ?hidden=${!isEmpty}>${
-      offerView}</div><div class="av-playing" ?hidden=${isEmpty}><div class="av-bar" role="group"
+      offerView}</div><div class="av-playing" ?hidden=${isEmpty}
+      @keydown=${key}><div class="av-bar" role="group"
       aria-label="playing">${bar}</div>${legend(row)}<div
       class="av-tracks" role="slider" tabindex="0"
       data-lm-suppress-shortcuts="true" style="height: ${view?.height ?? 0}px"
       aria-valuemin="0" aria-valuemax=${Math.max((trace?.count ?? 0) - 1, 0)} aria-valuenow=${index}
       aria-valuetext=${request ? requestSentence(request, row, trace!.count) : ""}
-      aria-label=${request ? rangeText() : ""} @keydown=${key} @pointerdown=${grab}
+      aria-label=${request ? rangeText() : ""} @pointerdown=${grab}
       @pointermove=${hover} @pointerup=${drop} @pointercancel=${drop} @wheel=${wheel}
       @pointerleave=${() => act.link.show(null)}><canvas></canvas><canvas></canvas></div><p
       class="av-note av-turns">${note}</p>${request ? details(request) : ""}</div></div>`, host);
@@ -233,7 +234,10 @@ export const play: View = (host, act) => {
       " ": toggle, "+": () => zoom(0.5), "=": () => zoom(0.5),
       "-": () => zoom(2), "0": () => zoom(Infinity),
     };
-    if (!moves[event.key]) return;
+    // A menu has keys of its own, and space presses a button.
+    const { tagName } = event.target as Element;
+    if (!moves[event.key] || tagName === "SELECT" || tagName === "BUTTON" && event.key === " ")
+      return;
     event.preventDefault();
     event.stopPropagation();
     if (event.key !== " ") pause();

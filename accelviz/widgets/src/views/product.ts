@@ -10,7 +10,7 @@ import type { View } from "../panel";
 import type { Focus, Operation, Picture } from "../types";
 import { blockPicture, orderPicture } from "./assignment";
 import {
-  followedRow, type FollowedRow, pieceOf, recordOf, rowAt, workerSentence,
+  followedRow, type FollowedRow, owningWorkers, pieceOf, recordOf, rowAt, workerSentence,
 } from "./followed";
 import {
   readsPicture, loadOf, loadSentence, sectorsSentence, sharedSectorNote,
@@ -105,8 +105,9 @@ export const product: View = (host, act) => {
       title: row.work
         ? `Block ${number(row.work.block)}: which warp works, which idles ` +
         `(${percent(row.work.idleShare)} idle)` : "Its block",
-      note: html`${blockButtons()} ${row.work && workerSentence(row)}${row.work &&
-      row.work.tracks > 1 ? " Pale hatching: lanes that idle while their warp works." : ""}` }),
+      note: html`${blockButtons()} ${row.work && workerSentence(row)} ${
+        row.work && !hasRow() ? sectorsSentence(row) : ""}${row.work &&
+        row.work.tracks > 1 ? " Pale hatching: lanes that idle while their warp works." : ""}` }),
     beside: (width) => !beside ? { title: "", picture: null } : {
       picture: beside.work && blockPicture(beside, width, SECOND),
       fallback: `${beside.side.label}: ${beside.side.missingReason}`,
@@ -118,7 +119,9 @@ export const product: View = (host, act) => {
     told(width) {
       const { record } = marks;
       return { picture: record && metadataStrip(row, width, record),
-        title: `What tells the ${row.scene.metadata?.owner ?? "block"} its work`,
+        title: row.scene.metadata?.owner === "block" && row.work
+          ? `What tells block ${number(row.work.block)} its work`
+          : `What tells the ${row.scene.metadata?.owner ?? "block"} its work`,
         fallback: !row.partition ? reason() : `${row.side.label} has no metadata: a ` +
           `${row.worker} finds its rows from its own number.`,
         note: record?.meaning && `${capitalize(meaningOf(row, record))}.` };
@@ -133,14 +136,20 @@ export const product: View = (host, act) => {
         : "";
       const notes = [sharedSectorNote(row), load ? loadSentence(row, load) : silent,
         alsoReadText(row) && `They read ${alsoReadText(row)}, in the same places.`,
-        sectorsSentence(row),
+        hasRow() && sectorsSentence(row),
         degree > 1 && "The bold line is what the nonzero framed above reads; click there for " +
         "another, or use the arrow keys."];
-      return { title: `What its lanes read of ${reads}`, picture,
-        fallback: degree ? columnsMissing() : `Nothing of ${reads} is read for this row.`,
-        note: picture && notes.filter(Boolean).join(" ") };
+      const elsewhere = !row.blocks.length || hasRow() ? ""
+        : ` (in ${span("block", row.blocks[0], row.blocks[1])}, not in the one above)`;
+      return { picture, title:
+        `What the lanes that have row ${number(row.row)} read of ${reads}${elsewhere}`,
+      fallback: degree ? columnsMissing() : `Nothing of ${reads} is read for this row.`,
+      note: picture && notes.filter(Boolean).join(" ") };
     },
   };
+
+  /** Whether the block shown has nonzeros of the followed row. */
+  const hasRow = () => owningWorkers(row).length > 0;
 
   /** For a row split over blocks, buttons that choose the block shown. */
   function blockButtons() {

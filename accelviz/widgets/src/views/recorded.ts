@@ -31,12 +31,12 @@ export const recorded: View = (host, act) => (scene) => {
     .filter(({ times }) => times.length);
   if (!rankings.length)
     return render(html`<p class="av-note">Nothing was recorded of ${operation.name} on ${
-      graph.name} with ${nCols} columns.</p>`, host);
+      graph.name} with ${count(nCols, "column")}.</p>`, host);
   const [main, ...others] = rankings, [best] = main.times;
   const nameOf = (run: number) => timesTable!.runs[run].where;
   const go = ({ strategy, parameters }: SettingTime) => act.set({ first: strategy, parameters });
   render(html`<p>Fastest of ${count(main.times.length, "strategy", "strategies")} in the run of ${
-    nameOf(main.run)}, with ${nCols} columns: <b>${best.label}</b>, ${
+    nameOf(main.run)}, with ${count(nCols, "column")}: <b>${best.label}</b>, ${
     micros(best.median)}. ${certainty()} ${button("fastest", "Go there",
     "Make this setting the first", () => go(best))}</p>${ranking(main)}${
     others.length ? html`<p>Other runs, each ranked for itself: a GPU is not equally fast on two
@@ -76,15 +76,17 @@ export const recorded: View = (host, act) => (scene) => {
 
   function ranking({ run, times }: (typeof rankings)[number]) {
     return html`<table class="av-fastest"><caption>${nameOf(run)}</caption><thead><tr><th
-      scope="col">strategy</th><th scope="col">its fastest setting</th><th scope="col">time</th><th
+      scope="col">strategy</th><th scope="col">its fastest setting</th><th scope="col">time<span
+      class="av-narrow">half of the repeats</span></th><th
       scope="col" class="av-wide">half of the repeats</th><th scope="col">in other runs</th><td></td
       ></tr></thead><tbody>${times.map((time) => html`<tr data-strategy=${time.strategy}><th
         scope="row">${time.strategy}</th><td>${
           breakable(time.label.slice(time.strategy.length).trim() || "defaults")}${
           time.settings > 1 ? ` (of ${time.settings} settings)` : ""}</td><td>${
-          micros(time.median)}</td><td class="av-wide">${spreadText(time)}</td><td>${
-          elsewhere(time)}</td><td>${button(`go ${time.strategy}`, "Go",
-          `Make ${time.label} the first`, () => go(time))}</td></tr>`)}</tbody></table>`;
+          micros(time.median)}<span class="av-narrow">${spreadText(time)}</span></td><td
+          class="av-wide">${spreadText(time)}</td><td>${
+            elsewhere(time)}</td><td>${button(`go ${time.strategy}`, "Go",
+            `Make ${time.label} the first`, () => go(time))}</td></tr>`)}</tbody></table>`;
   }
 
   /** Times of the first strategy over its two parameters with most recorded values. */

@@ -52,33 +52,36 @@ export function requestSentence(request: MemoryRequest, row: FollowedRow, all: n
 /** A picture: the warp's lanes above, the sectors or words below, and lines between them. */
 export function lanesPicture(request: MemoryRequest, width: number) {
   const { lanes, offsets, role, array } = request, isShared = request.space === "shared";
-  const slot = width / LANES, title = "lanes of the warp", parts = [mutedText(0, 12, title)];
+  const slot = width / LANES, title = "lanes of the warp", isWide = slot >= 18;
+  // Numbers of lanes are in the squares or, if these are small, between the title and them.
+  const above = isWide ? 0 : 15, parts = [mutedText(0, 12, title)];
   const size = isShared ? WORD : SECTOR;
   const units = isShared ? unitsOf(offsets, 1, size) : request.sectors;
   const unitWidth = Math.min(width / Math.max(units.length, 1), 120);
   for (let lane = 0; lane < LANES; ++lane) {
     const isActive = lanes.includes(lane), middle = (lane + 0.5) * slot - 0.75;
-    parts.push(rect(lane * slot, 18, slot - 1.5, 20,
+    parts.push(rect(lane * slot, 18 + above, slot - 1.5, 20,
       { fill: isActive ? `var(--av-${role})` : "var(--av-faint)" }));
-    if (slot >= 18)
+    if (isWide)
       parts.push(textMark(middle, 32, lane, "middle", { class: isActive ? "av-on-kind" : "av-q" }));
-    else if (lane % 8 === 0 && middle > textWidth(title) + 16)
-      parts.push(mutedText(middle, 12, lane, "middle"));
+    else if (lane % 8 === 0)
+      parts.push(mutedText(Math.max(middle, textWidth("0") / 2), 12 + above, lane, "middle"));
   }
   const lines = lanes.map((lane, turn) => {
     const i = units.indexOf(Math.floor(offsets[turn] / size));
-    return `M${((lane + 0.5) * slot).toFixed(1)} 39L${((i + 0.5) * unitWidth).toFixed(1)} 84`;
+    return `M${((lane + 0.5) * slot).toFixed(1)} ${39 + above}L${
+      ((i + 0.5) * unitWidth).toFixed(1)} ${84 + above}`;
   });
   parts.push(path(lines.join(""), { class: "av-threads" }));
   units.forEach((unit, i) => {
-    parts.push(rect(i * unitWidth, 85, unitWidth - 1.5, 18, { fill: `var(--av-${role})` }));
+    parts.push(rect(i * unitWidth, 85 + above, unitWidth - 1.5, 18, { fill: `var(--av-${role})` }));
     if (textWidth(number(unit)) < unitWidth - 6)
-      parts.push(textMark((i + 0.5) * unitWidth, 98, number(unit), "middle",
+      parts.push(textMark((i + 0.5) * unitWidth, 98 + above, number(unit), "middle",
         { class: "av-on-kind" }));
   });
-  parts.push(mutedText(0, 120, isShared ? "words of shared memory, 4 bytes each"
+  parts.push(mutedText(0, 120 + above, isShared ? "words of shared memory, 4 bytes each"
     : `sectors of ${array}, 32 bytes each`));
   const label = `${count(lanes.length, "lane")} and the ` +
     `${count(units.length, isShared ? "word" : "sector")} of ${array} that they touch.`;
-  return picture(width, 126, parts.join(""), label);
+  return picture(width, 126 + above, parts.join(""), label);
 }

@@ -5,7 +5,9 @@ import {
   capitalize, count, type Field, type MetadataRecord, number, percent, span,
 } from "../numbers";
 import { LANES } from "../hardware";
-import { type FollowedRow, owningWarps, owningWorkers, sectorsOfWarp } from "./followed";
+import {
+  type FollowedRow, owningWarps, owningWorkers, sectorsOfWarp, workerSentence,
+} from "./followed";
 
 export const PLACE =
   "Place: position of the row in the order in which the kernel walks the rows, counted from 0.";
@@ -159,13 +161,15 @@ function laneIdleReason({ degree, position, work }: FollowedRow, warp: number) {
 }
 
 /** A sentence on what a step of a warp is. */
-export function stepSentence({ side: { hardware, rowPerLane }, worker }: FollowedRow) {
-  const { unit, together } = hardware!;
+export function stepSentence(row: FollowedRow) {
+  const { side: { hardware, rowPerLane }, worker } = row, { unit, together, warps } = hardware!;
   if (rowPerLane) return "In a step, each of its 32 lanes takes a nonzero of a row of its own.";
   if (unit === "nonzero")
     return "Each nonzero is one step." + (hardware!.isCombined
       ? ` ${hardware!.spacing / LANES} warps side by side, a ${worker}, have the same nonzeros: ` +
       "each takes them for columns of its own." : "");
+  if (hardware!.spacing > LANES * warps)
+    return `In a step, a warp takes a nonzero for ${LANES} columns. ${workerSentence(row)}`;
   return together > 1
     ? `In a step, each of its ${together} ${worker}s takes one nonzero; a warp takes as many ` +
     "steps as the longest of them."

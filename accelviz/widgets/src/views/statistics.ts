@@ -6,8 +6,8 @@ import { markOf } from "../header";
 import { escape } from "../marks";
 import { difference, micros, rounded, short } from "../numbers";
 import type { View } from "../panel";
+import { timesBeside } from "../times";
 import type { Side, Statistic } from "../types";
-import { timesBeside } from "./charts";
 
 type Kind = "share" | "number" | "count";
 
@@ -19,17 +19,22 @@ const ROWS: [Statistic, string, Kind, boolean | null, string][] = [
   "to sum."],
   ["slots", "steps of warp time", "count", true, "Steps of all warps until their blocks are " +
   "done, idle ones included: the share above is one of these. It can rise while they fall."],
-  ["idle_warps", "share of idle warps", "share", true,
-    "Launched warps that have no nonzero at all, as a share of all launched warps."],
+  ["idle_warps", "share of warps without work", "share", true,
+    "Launched warps that have no nonzero at all, as a share of all launched warps. Warps with " +
+    "work idle, too, once they are done and their block is not: the share of warp time has both."],
   ["longest", "steps of the longest warp", "count", true, "The most steps that one warp of the " +
-  "hardware takes; in a step it loads a part of a row for one nonzero of each of its workers."],
+  "hardware takes; in a step it loads a part of a row for one nonzero of each of its workers. A " +
+  "warp that does several workers' nonzeros one after another can take more steps than any of " +
+  "them has nonzeros. A step can be other work in another strategy: only the times compare all."],
   ["warps", "launched warps", "count", null, "Hardware warps of all blocks, with work or without."],
   ["busy_warps", "warps with work", "count", null,
     "Launched warps that have at least one nonzero."],
-  ["imbalance", "busiest over mean", "number", true,
-    "Nonzeros of the busiest warp over the mean of the warps with work; 1 is perfect balance."],
-  ["largest", "nonzeros of the busiest", "count", true,
-    "The most nonzeros that one warp has. No block with this warp is done sooner."],
+  ["imbalance", "busiest warp over the mean", "number", true,
+    "Nonzeros of the busiest over the mean of those with work; 1 is perfect balance."],
+  ["largest", "nonzeros of the busiest warp", "count", true,
+    "The most nonzeros that one worker of the partition has: a warp, a combined warp (several " +
+    "warps side by side) or a subwarp. max_warp_nzs limits this number; a warp of the hardware " +
+    "that does several of them takes the steps of all, the number above."],
   ["mean", "mean nonzeros of a warp", "number", null, "Nonzeros over the warps that have any."],
   ["blocks", "blocks", "count", null, "Blocks of the grid for one tile of columns. The GPU hands " +
   "them to its SMs as these become free."],
@@ -103,7 +108,7 @@ const tableRow = (key: string, name: string, meaning: string, cells: unknown[]) 
 /** The row of recorded times, of one run if one has both: those of different runs are not
  *  compared. */
 function timeRow(a: Side, b: Side | null) {
-  const [first, second = null] = timesBeside(b ? [a, b] : [a]);
+  const [first, second = null] = timesBeside(a, b);
   const cell = (time: typeof first) => time ? micros(time.median) : dash("not recorded");
   const cells: unknown[] = [cell(first)];
   if (b) {
@@ -127,7 +132,8 @@ export const statistics: View = (host) => ({ a, b }) => {
     const compared = b && (sameUnit || !isPerWorker
       ? differenceOf(a.summary[key], b.summary[key], kind, lessIsBetter)
       : dash(`A ${units[0]} is no ${units[1]}.`));
-    const title = sameUnit && isPerWorker ? name.replace(/\bwarp(?=s?\b)/, a.worker) : name;
+    const unit = sameUnit ? a.worker : "worker";
+    const title = isPerWorker ? name.replace(/\bwarp(?=s?\b)/, unit) : name;
     return tableRow(key, title, meaning,
       [valueText(a.summary[key], kind), ...(b ? [valueText(b.summary[key], kind), compared] : [])]);
   });

@@ -3,8 +3,9 @@
 // bits, what its warps read. The reader predicts what fewer warps in a block change, drags, and the
 // recorded time answers.
 
-import { recordPositions, startZoom } from "../animation";
+import { prefersNoMotion, recordPositions, startZoom } from "../animation";
 import { button, drawing, html, render, slider } from "../controls";
+import { sayBeside, timesOfChange } from "../header";
 import { capitalize, count, micros, number, percent } from "../numbers";
 import type { View } from "../panel";
 import { widthOf } from "../plot";
@@ -21,6 +22,7 @@ import { meaningOf, rowSummary, stepSentence, workersText } from "./sentences";
 import { metadataStrip } from "./strips";
 
 const PLAY_TIME = 2600; // milliseconds in which the bars of a block fill
+const JUMPS = 8; // in which they fill for readers who prefer reduced motion
 
 const GUESSES = ["falls", "stays", "rises"];
 
@@ -37,7 +39,7 @@ interface Step {
 }
 
 /** The block with the largest idle share, of equal ones the longest, as the map ranks them. */
-function idlestBlock({ partition, hardware }: Side) {
+export function idlestBlock({ partition, hardware }: Side) {
   const kinds = partition!.kinds(hardware!.rowPerLane), idlest = new Set<number>();
   let most = -1, longest = 0;
   kinds.loads.forEach((loads, kind) => {
@@ -54,7 +56,7 @@ function idlestBlock({ partition, hardware }: Side) {
 }
 
 /** The row with most nonzeros in a block's busiest warp. */
-function busiestRow({ order }: Side, { segments, busiest, runs }: Work) {
+export function busiestRow({ order }: Side, { segments, busiest, runs }: Work) {
   const [first, ...others] = segments[busiest].map(({ run }) => run);
   const longest = others.reduce((a, b) => (b.count > a.count ? b : a), first ?? runs[0]);
   return longest ? order?.[longest.position] ?? longest.position : null;
@@ -166,7 +168,8 @@ export const story: View = (host, act) => {
     change.block === undefined ? act.set(change) : choose(change.block) });
   let step = 0, guess = "", begin: Scene | null = null, scene!: Scene, start = 0;
   let row!: FollowedRow, chosen: { graph: string; key: string; row: number } | null = null;
-  let requestedRow = "";
+  let requestedRow = "", isAway = false;
+  const drawnWidth = () => Math.min(widthOf(host), 900);
   const stage = () => host.querySelector<HTMLElement>(".av-stage");
 
   /** The scene with the row and the block that the story follows. */
@@ -189,7 +192,14 @@ export const story: View = (host, act) => {
 
   /** Keep the followed row after a change of the setting; the first step shows the idlest block. */
   function follow() {
-    const { a, settings } = scene, before = chosen?.graph === settings.graph ? chosen : null;
+    const { a, settings, graph: { degrees, largest } } = scene;
+    const before = chosen?.graph === settings.graph ? chosen : null;
+    // A call may name a row; without one, the page has the longest.
+    const isNamed = !chosen && settings.row !== degrees.indexOf(largest);
+    if (isAway || isNamed) {
+      isAway = false;
+      return choose(settings.block, settings.row);
+    }
     if (before?.key === a.key) return choose(row.work!.block, before.row);
     if (!step || !before) return choose(idlestBlock(a));
     const [block = 0] = a.partition!.blocksOf(a.positionOf(before.row));
@@ -218,24 +228,28 @@ export const story: View = (host, act) => {
     if (!step) play();
   }
 
-  /** Show all controls, with the row and the block of the story. */
-  function leave() {
-    act.set({ row: row.row, block: row.work!.block }, true);
-    act.show("product");
-  }
+  // The other groups have the row and the block of the story, and it has theirs once it is back.
+  act.leaving.set("story", () => {
+    if (!row.work) return;
+    isAway = true;
+    act.set({ row: row.row, block: row.work.block }, true);
+  });
 
-  function play() {
-    start = performance.now();
+  /** Let the bars fill. A reader who prefers reduced motion sees it in jumps, and only if asked. */
+  function play(isAsked = false) {
+    const began = start = performance.now(), isReduced = prefersNoMotion();
     const curtain = host.querySelector<HTMLElement>(".av-curtain");
-    const [first, end] = [".av-tick", ".av-end"].map((mark) =>
-      stage()!.querySelector(`${mark}`)?.getBoundingClientRect().left ?? 0);
-    const { left, width } = stage()!.getBoundingClientRect();
-    const reduced = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    // Places in the drawing: on the screen, it may still be growing.
+    const ticks = [...stage()!.querySelectorAll(".av-story-picture .av-tick")]
+      .map((tick) => Number(tick.getAttribute("x")));
+    const [first, end] = [Math.min(...ticks), Math.max(...ticks)], width = drawnWidth();
     const frame = (now: number) => {
-      const share = reduced ? 1 : Math.min((now - start) / PLAY_TIME, 1);
+      if (start !== began) return; // it was started again
+      const passed = isReduced && !isAsked ? 1 : Math.min((now - began) / PLAY_TIME, 1);
+      const share = isReduced ? Math.floor(passed * JUMPS) / JUMPS : passed;
       curtain?.style.setProperty("left",
-        `${share < 1 ? (100 * (first - left + share * (end - first))) / width : 100}%`);
-      if (share < 1 && curtain?.isConnected) requestAnimationFrame(frame);
+        `${passed < 1 ? (100 * (first + share * (end - first))) / width : 100}%`);
+      if (passed < 1 && curtain?.isConnected) requestAnimationFrame(frame);
     };
     requestAnimationFrame(frame);
   }
@@ -248,8 +262,8 @@ export const story: View = (host, act) => {
         typeof before.parameters[knob.name] === "number" ? "a smaller number" : "a number"}.</p>`;
     const change = now.summary.idle_share - before.summary.idle_share;
     const fact = Math.abs(change) < 0.0005 ? "stays" : change < 0 ? "falls" : "rises";
-    const [was, is] = [before.times.recorded, now.times.recorded];
-    const time = was && is && was.run === is.run
+    const [was, is] = timesOfChange(before, now, scene.b) ?? [];
+    const time = was && is
       ? ` The time ${is.median < was.median ? "falls" : is.median > was.median ? "rises" : "stays"
       }: ${micros(was.median)} to ${micros(is.median)}.`
       : " No time was recorded for this setting.";
@@ -274,9 +288,9 @@ export const story: View = (host, act) => {
     if (!was || !is) return "";
     const counts = `${was[0]} of ${was[1]} became ${is[0]} of ${is[1]}; ${
       was[2]} had no work, now ${is[2]}.`;
-    const [then, after] = [before.times.recorded, now.times.recorded];
+    const [then, after] = timesOfChange(before, now, scene.b) ?? [];
     const idles = now.summary.idle_share - before.summary.idle_share;
-    if (!then || !after || then.run !== after.run) return counts;
+    if (!then || !after) return counts;
     const slower = after.median - then.median;
     if (idles * slower >= 0) return counts;
     const pair: [Side, Side] = slower > 0 ? [now, before] : [before, now];
@@ -294,7 +308,7 @@ export const story: View = (host, act) => {
       }))}</p>`;
 
   function draw() {
-    const { a } = scene, knob = knobOf(scene), width = Math.min(widthOf(host), 900);
+    const { a } = scene, knob = knobOf(scene), width = drawnWidth();
     const { picture, sentence, caption, next } = STEPS[step], drawn = picture(row, width);
     const last = step + 1 === STEPS.length;
     render(html`<div class="av-steps-bar" role="group" aria-label="steps">${
@@ -307,14 +321,16 @@ export const story: View = (host, act) => {
           step ? "" : html`<div class="av-curtain"></div>`}` : ""}</div></div>
       <p class="av-note av-story-caption">${caption?.(row)}</p>
       <p class="av-story-buttons">${step ? "" : button("play block", "Play",
-        "Let the warps start again", play)} ${
+        "Let the warps start again", () => play(true))} ${
         button("next step", last ? "From the start" : `Next: ${next(row)}`,
           last ? "" : "The framed mark grows into it", () => goTo(last ? 0 : step + 1))} ${
         button("all controls", `All controls, with row ${number(row.row)}`,
-          "All strategies, graphs, settings and pictures", leave)}</p>
+          "All strategies, graphs, settings and pictures; and a second setting to compare with",
+          () => act.show("product"))}</p>
       ${knob ? html`<div class="av-story-knob">${slider(`story ${knob.name}`, knob.name,
         `${knob.meaning}.`, knob.values, a.parameters[knob.name],
-        (value) => act.set({ parameters: { [knob.name]: value } }), a.resolved[knob.name])}</div>
+        (value) => act.set({ parameters: { [knob.name]: value } }), sayBeside(act, knob.name),
+        a.resolved[knob.name])}</div>
         <div class="av-story-answer" role="status">${guess ? answer() : ask(knob)}</div>` : ""}`,
     host);
     if (step === 2) drawMap(row.scene);
