@@ -82,8 +82,8 @@ def test_a_typed_value_is_set_or_its_replacement_is_explained(saved):
 @pytest.mark.parametrize("warps", [1, 2, 3, 5, 12])
 def test_no_text_names_a_warp_that_the_block_does_not_have(saved, warps, n_cols):
     view = saved(explore("cora", max_block_warps=warps, n_cols=n_cols, second=None))
-    own = accelviz.plan("cora", "accel_gcn", n_cols, max_block_warps=warps)
-    assert own.statistics.warps == warps * own.statistics.blocks
+    plan = accelviz.plan("cora", "accel_gcn", n_cols, max_block_warps=warps)
+    assert plan.statistics.warps == warps * plan.statistics.blocks
     text = view.text(".av-fig-block") + view.text(".av-answer")
     named = [int(number) for match in WARPS.findall(text) for number in match if number]
     assert max(named, default=0) < warps, text
@@ -134,10 +134,10 @@ def test_a_setting_has_one_time_on_the_page(saved, second):
     table = recorded_times(accelviz.load_graph("cora"), SPMM).query("columns == 64")
     limits = {f"{limit:.1f} µs" for limit in table["gather_limit_us"]}
     run = view.text("[data-statistic=time] th")
-    shown = next(limit for limit in limits if limit in bars)
+    drawn = next(limit for limit in limits if limit in bars)
     view.page.locator("[data-view=times] text", has_text="limit of random").first.hover()
     assert run.removeprefix("time on a GPU, ") in view.text(".av-tip")
-    assert shown in limits
+    assert drawn in limits
 
 
 def test_a_block_without_the_followed_row_is_not_mixed_with_it(saved):
@@ -275,12 +275,12 @@ def test_menus_and_times_are_whole_at_any_width(saved, width):
     view = saved(explore("cora", second="gnnadvisor"), viewport={"width": width, "height": 900})
     for name in ("first", "second"):
         menu = view.page.locator(f"[data-control={name}]")
-        needed, there = menu.evaluate(
+        needed, width_of_menu = menu.evaluate(
             "menu => { const pen = document.createElement('canvas').getContext('2d');"
             " pen.font = getComputedStyle(menu).font;"
             " return [pen.measureText(menu.selectedOptions[0].text).width, menu.clientWidth]; }"
         )
-        assert needed + 24 <= there
+        assert needed + 24 <= width_of_menu
     view.tab("Numbers")
     spread = view.page.locator(".av-fastest").first.get_by_text(re.compile(r"[\d.]+ to [\d.]+ µs"))
     rows = view.page.locator(".av-fastest").first.locator("tbody tr").count()
