@@ -183,8 +183,9 @@ const LIMIT_MEANING = "Limit of random gathers: how long the same GPU takes to r
 /** Recorded kernel times of both sides beside the limit of random gathers and an empty launch. */
 export const times: View = (host) => (scene) => {
   const { a, operation, settings } = scene, sides = sidesOf(scene);
-  const recordedTimes = timesBeside(a, scene.b);
-  const run = recordedTimes.find(Boolean)?.run ?? sides.find(({ times }) => times.run !== null)?.times.run;
+  const records = timesBeside(a, scene.b);
+  const run = records.find(Boolean)?.run ??
+    sides.find(({ times }) => times.run !== null)?.times.run;
   if (run === undefined || run === null) {
     const { columns, graphs } = a.times;
     const subject = `${a.strategy} for ${operation.name} on ${scene.graph.name}`;
@@ -200,7 +201,7 @@ export const times: View = (host) => (scene) => {
   }
   const width = widthOf(host), [name] = Object.keys(a.times.curves);
   const notes = [comparisonText(sides, operation), columnsText(a)].filter(Boolean);
-  render(html`${timeBars(sides, recordedTimes, run, width)}${name ? timeCurve(scene, name, width) : ""}${
+  render(html`${timeBars(sides, records, run, width)}${name ? timeCurve(scene, name, width) : ""}${
     notes.map((note) => html`<p class="av-note">${note}</p>`)}`, host);
 };
 
