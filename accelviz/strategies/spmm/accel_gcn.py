@@ -62,8 +62,8 @@ class AccelGcnSettings(Settings):
     )
     max_warp_nzs: int = setting(
         MAX_WARP_NZS,
-        "most nonzeros of a warp of the partition, which several warps of the hardware do together "
-        "where rows are wide; more: fewer share a row, and each takes longer",
+        "most nonzeros of a warp; a warp of the partition is meant; more: fewer share a row, and "
+        "each takes longer",
         _NZS[0],
         tries=(8, 16, 32, 64, 128),
         why=_NZS[1],
