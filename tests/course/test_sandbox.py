@@ -19,8 +19,8 @@ if sys.platform == "win32":
     pytest.skip("there is no sandbox on Windows", allow_module_level=True)
 
 from accelviz.course.autograde import border, sandbox
-from accelviz.course.autograde.border import Limits, summary
-from accelviz.course.autograde.child import GREEDY
+from accelviz.course.autograde.border import Confinement, Limits, summary
+from accelviz.course.autograde.child import GREEDY, Child
 from accelviz.course.autograde.files import MAX_FILES, companions, copy_files
 from accelviz.course.autograde.outputs import show_points, trim_outputs
 from accelviz.course.autograde.processes import call_in_process
@@ -449,6 +449,24 @@ def test_too_many_files_end_a_submission():
         """
     problems, _ = run(student_cell(source), limits=Limits(cell_seconds=20))
     assert problems == [GREEDY]
+
+
+@needs_bubblewrap
+def test_files_of_the_machine_are_not_those_of_a_submission(tmp_path, monkeypatch):
+    """On a loaded machine, processes are counted before bubblewrap has set up its file system."""
+    script = tmp_path / "bwrap"
+    script.write_text(f'#!/bin/sh\nsleep 100 &\nwait $!\nexec {border.bubblewrap()} "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setattr(border, "bubblewrap", lambda: str(script))
+    for name in ("work", "home", "cache"):
+        (tmp_path / "given" / name).mkdir(parents=True)
+    started = Child(Confinement(LIMITS, tmp_path / "given", user=border.hand_over(tmp_path)))
+    try:
+        while len(psutil.Process(started._process.pid).children()) == 0:
+            time.sleep(0.01)
+        assert started._n_files_and_sockets()[0] == 0
+    finally:
+        started.end()
 
 
 @needs_bubblewrap

@@ -138,13 +138,19 @@ class Child:
         return tasks, max(seconds, sum(self._seen.values())), memory
 
     def _n_files_and_sockets(self) -> tuple[int, int]:
-        """Return the number of files that it has in memory, and of sockets; 0 if it is not seen."""
+        """Return the number of files that it has in memory, and of sockets; 0 if it is not seen.
+
+        Until bubblewrap has set up its file system, its process sees the machine's files. These
+        are not counted.
+        """
         files = sockets = 0
         for process in self._processes()[1:2] if bubblewrap() else ():
+            root = Path(f"/proc/{process.pid}/root")
             with contextlib.suppress(OSError):
                 for folder in ("tmp", "dev/shm"):
-                    state = os.statvfs(f"/proc/{process.pid}/root/{folder}")
-                    files += state.f_files - state.f_ffree
+                    if (root / folder).stat().st_dev != os.stat(f"/{folder}").st_dev:
+                        state = os.statvfs(root / folder)
+                        files += state.f_files - state.f_ffree
                 sockets = Path(f"/proc/{process.pid}/net/unix").read_bytes().count(b"\n")
         return files, sockets
 

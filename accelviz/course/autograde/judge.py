@@ -253,9 +253,10 @@ class _NotebookRun:
         child = Child(replace(self.bounds, bare=bare), reads_files=role != "kernels")
         try:
             child.receive(_SECONDS_TO_START)
-        except (SubmissionLostError, TimeoutError):
+        except (SubmissionLostError, TimeoutError) as error:
             child.end()
-            raise RuntimeError("the submission's process did not start within the limits") from None
+            reason = str(error) or f"it took longer than {_SECONDS_TO_START:g} s"
+            raise RuntimeError(f"the submission's process did not start: {reason}") from None
         return child
 
 
