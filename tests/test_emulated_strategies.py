@@ -32,11 +32,10 @@ SMALLEST = min(BUNDLED, key=lambda name: GRAPHS[name]().nnz)
 
 
 def turn_of(position, strategy):
-    """Return a large graph for each strategy, and a smaller one beyond SpMM and SDDMM."""
+    """Return a large graph for each strategy: the next one for SpMM's, else the smallest."""
     if not fits_memory(strategy, LARGE[0]):
         return SMALLEST
-    graphs = LARGE if strategy.operation in (SPMM, SDDMM) else LARGE[:2]
-    return graphs[(position + 2) % len(graphs)]
+    return LARGE[(position + 2) % len(LARGE)] if strategy.operation is SPMM else LARGE[0]
 
 
 TURNS = [

@@ -197,16 +197,10 @@ def check_schemes(bundle, graph, seed, count, turn):
             check_case(graph, case, result, *arguments)
 
 
-@pytest.mark.parametrize(("turn", "name"), [(0, "cora"), (1, "as-caida"), (2, "citeseer")])
+@pytest.mark.sample(3)
+@pytest.mark.parametrize(("turn", "name"), [*enumerate(bundled_graphs())])
 def test_each_bundled_graph_with_a_third_of_the_strategies(bundle, turn, name):
-    check_schemes(bundle, accelviz.load_graph(name), name, 3, turn)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("turn", range(3))
-@pytest.mark.parametrize("name", bundled_graphs())
-def test_every_bundled_graph_with_every_strategy(bundle, name, turn):
-    check_schemes(bundle, accelviz.load_graph(name), name, 3, turn)
+    check_schemes(bundle, accelviz.load_graph(name), name, 3, turn % 3)
 
 
 @pytest.mark.sample(2)
