@@ -110,7 +110,7 @@ def table(demo: Demo) -> str:
     lines = [
         ("graph", f"{graph.name}: {graph.n_rows:,} rows, {graph.nnz:,} nonzeros"),
         ("degrees", f"{degree}, {graph.degrees.max(initial=0):,} at most"),
-        ("blocks", f"{blocks}, at most {plan.parameters['max_warp_nzs']} nonzeros a warp"),
+        ("blocks", f"{blocks}, at most {plan.parameters['max_warp_nzs']} nonzeros a {plan.worker}"),
         ("warps", f"{statistics.warps:,} launched, {statistics.busy_warps:,} with work"),
         ("idle share", f"{idle} for the warp-level partition"),
         ("metadata", f"{size} {warp_bytes:,} (Equation 1)"),

@@ -13,13 +13,14 @@ import pytest
 from scipy import sparse
 
 import accelviz
-from accelviz import cli, demo
+from accelviz import cli, demo, plots
 from accelviz.devices import gpu_state
 from accelviz.devices.cuda import compile_cubin
 from accelviz.devices.cuda import state as cuda
 from accelviz.errors import DeviceUnavailable
 from accelviz.plots.overviews import _degree_bounds, _example_blocks
 from tests.graphs import MADE
+from tests.plots.pictures import cut_off
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 
@@ -31,7 +32,7 @@ def test_the_demo_prints_a_table_and_draws_a_picture(tmp_path, capsys):
     for line in (
         r"graph +cora: 2,708 rows, 10,556 nonzeros",
         r"degrees +3.9 on average, 168 at most",
-        r"blocks +252 of 12 warps, at most 32 nonzeros a warp",
+        r"blocks +252 of 12 warps, at most 32 nonzeros a combined warp",
         r"warps +3,024 launched, 2,838 with work",
         r"idle share +16\.2% of warp time, against 45\.5% for the warp-level partition",
         r"metadata +4,032 bytes, 9\.2% of the warp-level partition's 43,600",
@@ -72,6 +73,9 @@ def test_the_demo_s_schemes_are_those_of_the_graph_and_of_the_records():
     }
     assert waiting[[*known]].to_dict() == pytest.approx(known, abs=5e-4)
     assert np.isnan(waiting["cuSPARSE"])
+    timed_on = demo.times_origin(result)
+    overview = plots.overview(result.plan, result.warp_level, result.schemes, timed_on=timed_on)
+    assert cut_off(overview) == []
     assert "no GPU's times" in demo.times_origin(demo.run(MADE["wide"](), 3))
 
 
@@ -262,7 +266,9 @@ def test_degree_bounds_name_what_the_partition_does():
     plan = accelviz.plan("cora", "accel_gcn")
     assert list(_degree_bounds(plan)) == [32, 384, 2**31 - 1]
     alone = _degree_bounds(accelviz.plan("cora", "accel_gcn", max_block_warps=1))
-    assert list(alone.values()) == ["one warp a row", "split over\nblocks"]
+    assert list(alone.values()) == ["one combined warp\na row", "split over\nblocks"]
+    narrow = _degree_bounds(accelviz.plan("cora", "accel_gcn", 32))
+    assert list(narrow.values())[:2] == ["one warp\na row", "warps\nshare a row"]
 
 
 def test_the_examples_are_titled_with_their_int4():

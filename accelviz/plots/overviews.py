@@ -53,8 +53,8 @@ def overview(plan: Plan, warp_level: Plan, schemes: pd.DataFrame, *, timed_on: s
         left: f"Degrees: half of the rows have at most {median:.0f}\n"
         f"nonzeros, the longest has {degrees.largest:,}",
         middle: f"A block takes rows of equal degree; {plan.worker}s of one long row are alike."
-        "\nColours separate rows. Its int4: (degree, first place, first nonzero, nonzeros a "
-        "warp | rows)",
+        "\nColours separate rows. Its int4: (degree, first place, first nonzero, nonzeros of each "
+        "| rows)",
         lower: "The work of every hardware warp, and the share of warp time that is idle until the "
         "busiest of a block ends",
         last: f"An idle share is not a time: {plan.n_cols:,} columns; {timed_on}.\n"
@@ -94,9 +94,9 @@ def _setting(plan: Plan) -> BlockSetting:
 def _degree_bounds(plan: Plan) -> dict[int, str]:
     """Return labels of the degree ranges of the block-level partition, by upper bound."""
     setting = _setting(plan)
-    bounds = {setting.max_warp_nzs: "one warp a row"}
+    bounds = {setting.max_warp_nzs: f"one {plan.worker}\na row"}
     if setting.max_block_warps > 1:
-        bounds[setting.deg_bound] = "warps share a row"
+        bounds[setting.deg_bound] = f"{plan.worker}s\nshare a row"
     return {**bounds, WORD_LIMIT: "split over\nblocks"}
 
 

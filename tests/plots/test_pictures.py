@@ -8,7 +8,6 @@ from itertools import pairwise
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from matplotlib.text import Text
 
 import accelviz
 from accelviz import plots
@@ -25,7 +24,7 @@ from accelviz.ordering import DegreeHistogram
 from accelviz.plots.style import VERMILLION, strategy_colours
 from accelviz.workload import nonzeros_per_warp
 from tests.graphs import GRAPHS
-from tests.plots.pictures import read_texts, read_title
+from tests.plots.pictures import cut_off, read_texts, read_title
 
 
 def test_a_close_up_has_a_bar_for_each_warp_with_work():
@@ -178,27 +177,6 @@ def test_a_plan_or_a_graph_is_enough_for_a_picture():
         assert alts[0] == alts[1]
     with pytest.raises(accelviz.errors.ArgumentError):
         plots.degree_histogram(histogram.degrees)
-
-
-def cut_off(figure):
-    """Return titles, axis labels and annotations of a figure that do not lie inside of it."""
-    figure.canvas.draw()
-    width, height = figure.canvas.get_width_height()
-    texts = []
-    for ax in figure.axes:
-        titles = (ax.get_title(side) for side in ("left", "center", "right"))
-        wanted = {
-            *titles,
-            ax.get_xlabel(),
-            ax.get_ylabel(),
-            *(text.get_text() for text in ax.texts),
-        }
-        for text in ax.findobj(Text):
-            box = text.get_window_extent()
-            outside = min(box.x0, box.y0) < -1 or box.x1 > width + 1 or box.y1 > height + 1
-            if text.get_text().strip() and text.get_text() in wanted and outside:
-                texts.append(text.get_text())
-    return texts
 
 
 def test_no_text_is_cut_off():

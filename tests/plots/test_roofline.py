@@ -198,6 +198,11 @@ def test_all_recorded_times_of_the_paper_s_graphs_are_drawn():
     low, high = ax.get_ylim()
     assert result["gflops"].between(low, high).all()
     assert (result["copy_roof_gflops"] < high).all()
+    # A point above its limit is explained.
+    above = "above the random-gather limit: caches serve rows of X that it reads again"
+    assert (result["gflops"] > result["gather_roof_gflops"]).any()
+    assert above in ax.get_xlabel()
+    assert above not in roofline(table(*TWO)).get_xlabel()
     with pytest.raises(ArgumentError, match="several settings"):
         roofline(recorded)
 

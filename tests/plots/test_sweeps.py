@@ -174,6 +174,18 @@ def test_lines_mark_the_best_and_the_published_setting(cora, counted):
     assert f"published: {100 * published:.1f} %" in marked(ax)
 
 
+@pytest.mark.parametrize("y", ["idle_share", "blocks", "imbalance", "shared_atomics"])
+@pytest.mark.parametrize("x", ["max_block_warps", "max_warp_nzs"])
+def test_no_curve_is_below_the_labels_of_the_marks(x, y):
+    table = accelviz.sweep("cora", max_block_warps=range(1, 33), max_warp_nzs=range(1, 40, 3))
+    ax = sweep_lines(table, y, x)
+    ax.figure.draw_without_rendering()
+    box = ax.get_legend().get_window_extent()
+    for line in ax.lines:
+        path = line.get_path().transformed(line.get_transform())
+        assert not path.intersects_bbox(box, filled=False)
+
+
 def test_marks_of_another_setting_and_no_marks(cora):
     ax = sweep_lines(cora, published={"max_block_warps": 4, "max_warp_nzs": 8})
     marks = {line.get_marker(): line.get_xdata().tolist() for line in ax.lines}
