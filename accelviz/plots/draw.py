@@ -19,6 +19,8 @@ from accelviz.plots.style import GREY, HALO, Look, add_alt, ink, new_figure, tid
 
 #: Coordinate systems for `annotate`: one coordinate is a fraction of the axes, the other data.
 ACROSS, UP = ("axes fraction", "data"), ("data", "axes fraction")
+#: A legend above a picture, on the left, where it covers nothing.
+LEGEND_ABOVE: Look = {"loc": "lower left", "bbox_to_anchor": (-0.01, 0.99), "frameon": False}
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 #: Smallest distance of labels in points.
 _GAP = 11.5
@@ -128,7 +130,7 @@ def write_heading(ax: Axes, text: str, size: float = 10.5, **options: Any) -> No
     ax.set_title(text, loc="left", fontsize=size, fontweight="bold", **options)
 
 
-def write_title(ax: Axes, sentence: str) -> None:
+def write_title(ax: Axes, sentence: str, **options: Any) -> None:
     """Write a sentence as a title, on the left, wrapped to the width of the picture."""
     # The title of a single panel may be wider than the panel.
     is_single = len(ax.figure.axes) == 1
@@ -137,7 +139,7 @@ def write_title(ax: Axes, sentence: str) -> None:
     # Do not break between a number and its unit, or within "12 x 32".
     unbroken = re.sub(r"(?<=\d) (?=\S)|(?<= x) (?=\d)", _NO_BREAK, sentence)
     text = "\n".join(textwrap.wrap(unbroken, max(24, letters), break_on_hyphens=False))
-    write_heading(ax, text.replace(_NO_BREAK, " "), 11)
+    write_heading(ax, text.replace(_NO_BREAK, " "), 11, **options)
 
 
 def wrap(text: str, panels: float, size: float) -> str:

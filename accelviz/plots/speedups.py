@@ -24,8 +24,6 @@ from accelviz.plots.style import BLACK, GREY, GRID, VERMILLION, Look, strategy_c
 
 _SLOWER_REGION_COLOUR = "#FBE9E0"
 _HATCH = "////"
-#: A legend above the picture, on the left.
-_LEGEND_ABOVE: Look = {"loc": "lower left", "bbox_to_anchor": (-0.01, 0.99), "frameon": False}
 #: Colours of Table II's four ranges of column counts, from light (few) to dark (many).
 _RANGE_COLOURS = ("#9AD0F5", "#3F9BDC", "#0B5FA5", "#062B4F")
 _BOLD: Look = {"fontsize": 9, "fontweight": "bold"}
@@ -104,7 +102,7 @@ def speedup_bars(
         note = "* degrees approximate"
         handles.append(Patch(facecolor=GREY, hatch=_HATCH, edgecolor="white", lw=0, label=note))
     columns = min(len(handles), 4)
-    ax.legend(handles=handles, ncols=columns, fontsize=9, **_LEGEND_ABOVE)
+    ax.legend(handles=handles, ncols=columns, fontsize=9, **draw.LEGEND_ABOVE)
     title = _verdict(means, called)
     draw.write_heading(ax, title, 12, pad=8 + 16 * -(-len(handles) // columns))
     return draw.finish(ax, f"Bars of speedups over {called} for {n} graphs. {title}.")
@@ -172,7 +170,7 @@ def speedup_ranges(
     )
     look = {"title": "columns of the features", "title_fontsize": 9, "alignment": "left"}
     look |= {"columnspacing": 1.2, "handletextpad": 0.2, "fontsize": 9}
-    ax.legend(handles=handles, ncols=len(handles), **look, **_LEGEND_ABOVE)
+    ax.legend(handles=handles, ncols=len(handles), **look, **draw.LEGEND_ABOVE)
     title = _verdict(means, baseline_name)
     draw.write_heading(ax, draw.wrap(title, 1.7, 12), 12, pad=42)
     alt = f"Speedups over {baseline_name} of {len(graphs)} graphs by column count. {title}."

@@ -104,11 +104,13 @@ def sweep_lines(
             look = {"ms": 14, "mfc": colour, "mec": "white", "mew": 1.0}
         ax.plot([mark_x], [record[y]], marker, ls="", label=name, zorder=5, clip_on=False, **look)
     if marks:
-        ax.legend(prop={"weight": "bold", "size": 9}, labelcolor=[mark[3] for mark in marks])
+        look = {"labelcolor": [mark[3] for mark in marks], **draw.LEGEND_ABOVE}
+        ax.legend(ncols=len(marks), prop={"weight": "bold", "size": 9}, **look)
+    draw.write_title(ax, title, pad=26 if marks else None)
     write = quantities.writer(y)
     extent = f"{write(values.min())} to {write(values.max())}" if len(values) else "no value"
     subject = f"{quantities.statistic_name(y)} against {x}"
-    return draw.finish(ax, f"Lines of {subject}, {len(curves)} in all, {extent}. {title}.", title)
+    return draw.finish(ax, f"Lines of {subject}, {len(curves)} in all, {extent}. {title}.")
 
 
 def sweep_heatmap(
