@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
@@ -138,7 +137,6 @@ class Settings:
 
     def replaced(self, **chosen: Any) -> Self:
         """Return a copy with the values of `chosen`, unchecked."""
-        settings = copy.copy(self)
-        for name, value in chosen.items():
-            object.__setattr__(settings, name, value)
+        settings = object.__new__(type(self))
+        vars(settings).update(vars(self), **chosen)
         return settings

@@ -15,7 +15,7 @@ from typing import Any
 from accelviz.errors import AccelvizError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.plans import Setting, Strategy
+from accelviz.plans import Setting, Settings, Strategy
 
 #: Column counts that the control of `n_cols` offers: powers, multiples, and recorded odd counts.
 COLUMNS = (
@@ -107,13 +107,16 @@ def scheme_tables(
         _index(controls[name], usual[name]) if usual[name] in controls[name] else i
         for name, i in zip(names, origin, strict=True)
     )
-    fixed = {name: value for name, value in start.items() if name not in controls}
+    chosen = {name: value for name, value in start.items() if name != "n_cols"}
+    widths, settings = strategy.checked(start["n_cols"], chosen)
     rows = strategy.degrees(graph)
 
     def describe(point: Point) -> dict[Key, Any]:
         if point not in described:
             values = {name: controls[name][i] for name, i in zip(names, point, strict=True)}
-            described[point] = _description(strategy, graph, rows, **fixed, **values)
+            wide = {**widths, "n_cols": values.pop("n_cols")}
+            replaced = settings.replaced(**values)
+            described[point] = _description(strategy, graph, rows, wide, replaced)
         return described[point]
 
     def points_along(axis: int, point: Point, samples: int | None = None) -> list[Point]:
@@ -147,8 +150,9 @@ def scheme_tables(
         return math.prod(len(controls[names[axis]]) for axis in some)
 
     def build_tree(key: Key, point: Point, axes_left: tuple[int, ...], all_points: bool) -> Any:
-        free = [axis for axis in axes if axis in axes_left or axis not in depends[key]]
-        point = near_point_with(key, point, free)
+        if key not in describe(point):
+            free = [axis for axis in axes if axis in axes_left or axis not in depends[key]]
+            point = near_point_with(key, point, free)
         for axis in axes_left:
             branches = points_along(axis, point)
             if all_points or varies(key, branches):
@@ -194,10 +198,9 @@ def scheme_tables(
 
 
 def _description(
-    strategy: Strategy, graph: Graph, rows: RowDegrees, n_cols: int, **values: Any
+    strategy: Strategy, graph: Graph, rows: RowDegrees, widths: dict[str, int], settings: Settings
 ) -> dict[Key, Any]:
     try:
-        widths, settings = strategy.checked(n_cols, values)
         resolved = strategy.resolve(settings, graph, widths)
         description = strategy.describe(resolved, rows, widths)
     except AccelvizError:
