@@ -131,3 +131,19 @@ def test_warps_counted_by_hand():
     longest = max(lanes.workload().nz_count)
     assert lanes.hardware.row_per_lane
     assert lanes.hardware.of_workload(lanes.workload()).max() == longest
+
+
+@pytest.mark.parametrize("warps", [1, 2, 3, 4, 12])
+@pytest.mark.parametrize("lanes", [8, 24, 32, 64, 96, 128, 256])
+@pytest.mark.parametrize("n_cols", [32, 64, 100, 128])
+def test_steps_are_named_nonzeros_where_they_are_those_of_a_warp_s_workers(warps, lanes, n_cols):
+    placed = WorkerLanes(lanes, warps)
+    hardware = HardwareWarps.of(12, placed, LaneColumns(lanes, 1, max(n_cols, lanes)), n_cols)
+    loads = 3 ** np.arange(12, dtype=np.int64)
+    _, workers, iterations = hardware.executed[0]
+    nonzeros = [
+        sum(loads[worker] for worker in {*workers[:, :, warp][iterations[:, :, warp] > 0]})
+        for warp in range(warps)
+    ]
+    is_nonzeros = hardware.steps_of_nonzeros(loads[None])[0].tolist() == nonzeros
+    assert hardware.unit == ("nonzero" if is_nonzeros else "step")

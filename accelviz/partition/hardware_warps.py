@@ -175,11 +175,14 @@ class HardwareWarps:
         """What `steps_of_nonzeros` counts: "nonzero" if that is the nonzeros of a warp's workers.
 
         It is "step" if several workers share a warp, lanes have rows of their own, or a warp takes
-        more steps for a nonzero than another warp.
+        several steps for a nonzero: more than another warp, or steps in several passes.
         """
-        _, _, iterations = self.executed[0]
+        _, workers, iterations = self.executed[0]
         counts = iterations // self._fewest
-        return "step" if self.row_per_lane or (counts.sum(axis=0) > 1).any() else "nonzero"
+        of_worker = np.zeros((self.warps, self.workers), dtype=np.int64)
+        np.add.at(of_worker, (np.arange(self.warps), workers), counts)
+        is_shared = ((counts > 0).sum(axis=0) > 1).any()
+        return "step" if self.row_per_lane or is_shared or of_worker.max() > 1 else "nonzero"
 
     @property
     def _fewest(self) -> int:

@@ -84,10 +84,17 @@ def test_no_text_names_a_warp_that_the_block_does_not_have(saved, warps, n_cols)
     view = saved(explore("cora", max_block_warps=warps, n_cols=n_cols, second=None))
     plan = accelviz.plan("cora", "accel_gcn", n_cols, max_block_warps=warps)
     assert plan.statistics.warps == warps * plan.statistics.blocks
+    view.tab("Story")
+    assert ("start together" in view.text(".av-story-text")) == (warps > 1)
+    view.tab("One row")
     text = view.text(".av-fig-block") + view.text(".av-answer")
     named = [int(number) for match in WARPS.findall(text) for number in match if number]
     assert max(named, default=0) < warps, text
+    # A warp that takes a nonzero in several passes takes a step in each.
+    axis = view.page.locator(".av-of-block svg").first.text_content()
+    assert f"{plan.hardware.unit}s, which is time" in axis
     per_worker = -(-n_cols // 32)
+    assert (plan.hardware.unit == "step") == (per_worker > warps)
     below = view.text(".av-of-block .av-below")
     if per_worker > warps:
         assert f"is {32 * per_worker} threads, and a block has just {warps} warp" in below

@@ -115,9 +115,10 @@ export function hardwareOf(
     workers, warps, passes, spacing, lanes, patterns, rowPerLane, stepsOf, occupancyOf,
     /** Whether a worker is a combined warp, of several hardware warps. */
     isCombined: spacing > LANES,
-    /** What a step of a warp is: a nonzero, unless workers or loads make it something else. */
-    unit: patterns[0].shares.every((ofWarp) => ofWarp.every((ofPass) =>
-      ofPass.length < 2 && ofPass.every(({ times }) => times === 1))) && !rowPerLane
+    /** What a step of a warp is: a nonzero, unless workers, loads or passes make it another. */
+    unit: !rowPerLane && patterns[0].shares.every((ofWarp) =>
+      ofWarp.every((ofPass) => ofPass.length < 2 && ofPass.every(({ times }) => times === 1)) &&
+      new Set(ofWarp.flat().map(({ worker }) => worker)).size === ofWarp.flat().length)
       ? "nonzero" : "step",
     /** Workers that a warp executes at the same time, at most. */
     together: Math.max(1, ...patterns.flatMap(({ shares }) =>

@@ -181,7 +181,7 @@ function busiestSentence({ work, side: { rowPerLane } }: FollowedRow) {
   const { steps, most, allBusiest } = work!;
   if (!most) return "Nothing to sum";
   if (allBusiest.length === steps.length && !rowPerLane)
-    return "Every warp has as much: none idles";
+    return steps.length > 1 ? "Every warp has as much: none idles" : "The only warp never idles";
   const names = workersText("warp", allBusiest), have = allBusiest.length > 1 ? "have" : "has";
   return `The block lasts until ${names} ${allBusiest.length > 1 ? "are" : "is"} done: ${
     have === "has" ? "it" : "they"} ${have} the ${rowPerLane ? "longest row" : "most"}`;

@@ -202,5 +202,5 @@ export function idleSentence(row: FollowedRow, warp: number) {
   const share = percent((most - load) / most, 0);
   const has = `${rowPerLane ? "Its longest row" : "It"} has ${count(load, unit)}`;
   return `${has}. ${longest}. So it idles for ${share} of the block's time, while ` +
-    `${number(most - load)} more are summed.${reads}`;
+    `${number(most - load)} more are ${unit === "nonzero" ? "summed" : "taken"}.${reads}`;
 }

@@ -92,11 +92,14 @@ const STEPS: Step[] = [
       const warpsWith = (has: (load: number) => boolean) =>
         steps.flatMap((load, warp) => (has(load) ? [warp] : []));
       const idle = warpsWith((load) => load < most), busy = warpsWith((load) => load === most);
+      if (steps.length === 1)
+        return `Block ${number(block)} is one warp and ends with it: none idles.`;
       const start = `The ${count(steps.length, "warp")} of block ${number(block)} start ` +
         "together, and the block ends with the last of them. ";
       if (!idle.length) return `${start}All have as much: none idles.`;
       const [has, they] = busy.length > 1 ? ["have", "they are"] : ["has", "it is"];
-      const summed = row.work!.segments[busy[0]].reduce((sum, { run }) => sum + run.count, 0);
+      const runs = new Set(row.work!.segments[busy[0]].map(({ run }) => run));
+      const summed = [...runs].reduce((sum, run) => sum + run.count, 0);
       const load = unit === "nonzero" ? count(most, unit)
         : `${count(most, unit)} to do for ${count(summed, "nonzero")}`;
       return `${start}${capitalize(workersText("warp", busy))} ${has} ${load}: until ${
