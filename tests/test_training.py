@@ -245,11 +245,11 @@ def test_a_name_switches_on_every_operation_of_a_system(model, options, strategy
 @pytest.mark.parametrize(
     ("model", "strategy", "message"),
     [
-        ("gat", "accel_gcn", "of spmm.*GAT do not run.*strategies of gat, gat_gradient"),
-        ("agnn", "fusegnn_gas", "Linear, AGNN do not run.*cosine, cosine_gradient"),
-        ("gatv2", "tc_gnn", "of spmm, sddmm.*GATv2 do not run"),
-        ("gcn", {"spmm": "accel_gcn", "gat": "fusegnn_gas"}, "of gat.*GCN do not run"),
-        ("sage", {"spmm_max": "row_warp"}, "of spmm_max.*SAGE do not run.*strategies of spmm"),
+        ("gat", "accel_gcn", "of spmm.*GAT does not run.*strategies of gat, gat_gradient"),
+        ("agnn", "fusegnn_gas", "Linear, AGNN does not run.*cosine, cosine_gradient"),
+        ("gatv2", "tc_gnn", "of spmm, sddmm.*GATv2 does not run"),
+        ("gcn", {"spmm": "accel_gcn", "gat": "fusegnn_gas"}, "of gat.*GCN does not run"),
+        ("sage", {"spmm_max": "row_warp"}, "of spmm_max.*SAGE does not run.*strategies of spmm"),
     ],
 )
 def test_a_strategy_without_effect_is_refused(model, strategy, message):

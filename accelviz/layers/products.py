@@ -96,7 +96,7 @@ class Products:
         idle = [name for name in self._chosen if name not in effective]
         if idle and (self._by_operation or len(idle) == len(self._chosen)):
             names = ", ".join(dict.fromkeys(type(layer).__name__ for layer in layers))
-            problem = f"it is of {', '.join(idle)}, which {names} do not run"
+            problem = f"it is of {', '.join(idle)}, which a network of {names} does not run"
             raise ArgumentError("strategy", problem, f"strategies of {', '.join(used) or 'none'}")
 
     def suited(self, layer: Any) -> Any:
