@@ -28,7 +28,7 @@ ALGORITHMS = {"qgtc": [1], "gnnadvisor": [2], "mgg": [3], "tc_gnn": [4, 5, 6], "
 SETTING = (
     r"`[^`]*`|(Figure|Table|Algorithm)s? \d[\d.]*|A2|float(32|64)|INT[48]"
     r"|OVCAR-8H|SW-620H|amazon0601|CIFAR-10|VGG1[69]|ResNet(18|50)"
-    r"|\d+ (and \d+ )?(columns|bits|GPUs)|\bcg of \d( and \d)?|\d+ x \d+|H200|L1"
+    r"|\d+ (and \d+ )?(columns|bits|GPUs|epochs|images)|\bcg of \d( and \d)?|\d+ x \d+|H200|L[12]"
 )
 
 

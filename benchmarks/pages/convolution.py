@@ -177,6 +177,21 @@ def settings(us: pd.DataFrame) -> str:
     return markdown(head, lines)
 
 
+#: Kinds of sliding channels in a network, in the order of their table.
+KINDS = ("pointwise", "masked", "sliding", "tf32", "convolution_stack", "channel_stack")
+
+
+def network_steps(results: Results) -> str:
+    """Return ms and MiB of training steps of networks, with cg of 2 and half an overlap."""
+    rows = results["sliding-training-h200"]
+    rows = rows[rows["cg"].isna() | ((rows["cg"] == 2) & (rows["co"] == 50))]
+    cells = rows["median_ms"].map("{:.1f} ms, ".format) + rows["peak_mib"].map("{:,.0f} MiB".format)
+    rows = rows.assign(cell=cells)
+    table = rows.pivot_table(index="network", columns="kind", values="cell", aggfunc="first")
+    lines = [(name, *table.loc[name, list(KINDS)]) for name in rows["network"].unique()]
+    return markdown(["network", *(kind.replace("_", " ") for kind in KINDS)], lines)
+
+
 def verdict(us: pd.DataFrame) -> str:
     """Return on how many layers ours is no slower than the masked dense product."""
     lines = []
@@ -208,6 +223,7 @@ PAGES = [
         {
             "machine": errors,
             "network-sizes": sizes,
+            "network-steps": network_steps,
             "layers": lambda results: layers(times(results["convolution-h200"])),
             "settings": lambda results: settings(times(results["convolution-h200"])),
             "verdict": lambda results: verdict(times(results["convolution-h200"])),

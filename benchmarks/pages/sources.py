@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from accelviz.convolution import NETWORKS
+from accelviz.convolution.receptive import Kernel
 from accelviz.measure.comparison import geometric_mean, overall, speedups, table_two
 from accelviz.measure.prediction import parameters_of
 from benchmarks.pages import accel_gcn, convolution, fusegnn, many_gpus, tensor_cores, training
@@ -40,6 +42,38 @@ EVALUATION = {
     "mgg": "Figures 4.7, 4.9",
     "tc_gnn": "Figure 5.3a, b",
 }
+
+
+#: Graphs of TC-GNN's Table 5.2: nodes and edges.
+MEDIUM_GRAPHS = ((1890931, 3946402), (1714644, 3636546), (334925, 1686092))
+#: Kernels of Table 7.6 after the depthwise one, on the structure of its baseline.
+RESTRUCTURED, POINTWISE = (4, 3, 2, 3, 1), (Kernel("dw", 3), Kernel("pw"))
+
+
+def dense_memory(_: Results) -> str:
+    """Return the GB of dense float32 adjacency matrices of the graphs of Table 5.2."""
+    return ", ".join(f"{4e-9 * nodes**2:,.2f}" for nodes, _ in MEDIUM_GRAPHS)
+
+
+def effective(_: Results) -> str:
+    """Return the percentages of nonzeros of the graphs of Table 5.2."""
+    return ", ".join(f"{100 * edges / nodes**2:.5f}" for nodes, edges in MEDIUM_GRAPHS)
+
+
+def decomposed(_: Results) -> str:
+    """Return million parameters of Table 7.6's network: pointwise, groups of 2, 4 and 8."""
+    network = NETWORKS["VGG16"].with_depths(RESTRUCTURED)
+    grouped = [(Kernel("dw", 3), Kernel("gpw", groups=groups)) for groups in (2, 4, 8)]
+    counts = [network.with_block(block).parameters for block in (POINTWISE, *grouped)]
+    return ", ".join(f"{count / 1e6:.2f}" for count in counts)
+
+
+def imagenet(_: Results) -> str:
+    """Return million parameters of ResNet50 for ImageNet, printed structures and sliding ones."""
+    network = NETWORKS["ResNet50 ImageNet"]
+    sliding = network.with_block(convolution.SLIDING)
+    variants = network, network.with_depths((5, 5, 4, 2)), sliding
+    return ", ".join(f"{variant.parameters / 1e6:.2f}" for variant in variants)
 
 
 def spread(values: pd.Series, digits: int = 2) -> str:
@@ -84,13 +118,13 @@ def fusegnn_over_pyg(model: str) -> Callable[[Results], str]:
     return number
 
 
-def fusegnn_reddit(column: str) -> Callable[[Results], str]:
+def fusegnn_reddit(column: str, digits: int = 1) -> Callable[[Results], str]:
     """Return a function of Table 4's counter of GAR, and of NeuGraph's gather."""
 
     def number(results: Results) -> str:
         rows = results["fusegnn-counters-h200"].query("graph == 'reddit' and columns == 16")
         rows = rows.set_index("strategy")[column] / (1e3 if column == "microseconds" else 1)
-        return f"{rows['fusegnn_gar']:.1f} and {rows['neugraph']:.1f}"
+        return " and ".join(f"{rows[name]:.{digits}f}" for name in ("fusegnn_gar", "neugraph"))
 
     return number
 
@@ -133,13 +167,25 @@ def bits_table(results: Results) -> str:
 
 
 def bits_accuracy(data: str) -> Callable[[Results], str]:
-    """Return a function of GCN's accuracies with 32, 8, 4 and 2 bits."""
+    """Return a function of GCN's accuracies with 32, 16, 8, 4 and 2 bits."""
 
     def number(results: Results) -> str:
         rows = results["bits-accuracy"].query(f"data == '{data}' and model == 'gcn'")
         means = rows.groupby(["how", "bits"])["accuracy"].mean()
-        shares = [means["trained", 32], *(means["whole numbers", bits] for bits in (8, 4, 2))]
+        shares = [means["trained", 32], *(means["whole numbers", bits] for bits in (16, 8, 4, 2))]
         return ", ".join(f"{share:.3f}" for share in shares)
+
+    return number
+
+
+def bit_rate(columns: int) -> Callable[[Results], str]:
+    """Return a function of TFLOPS of 1-bit products, 128 and 32,768 nodes."""
+
+    def number(results: Results) -> str:
+        rows = results["bits-sizes-h200"]
+        rows = rows[(rows["d"] == columns) & rows["n"].gt(0)]
+        best = rows.groupby("n")["tflops"].max()
+        return f"{best[128]:,.1f} and {best[32768]:,.0f}"
 
     return number
 
@@ -304,13 +350,6 @@ def network_accuracy(name: str) -> Callable[[Results], str]:
     return number
 
 
-def sliding_step(results: Results) -> str:
-    """Return the time of a step with sliding channels over that with pointwise convolutions."""
-    rows = results["convolution-networks"]
-    ms = rows.pivot_table(index="network", columns="mixing", values="step_ms")
-    return spread(ms["sliding"] / ms["pointwise"])
-
-
 def parameters_off(number: str) -> Callable[[Results], str]:
     """Return a function of the most millions by which a table's parameters differ from print.
 
@@ -329,14 +368,20 @@ def parameters_off(number: str) -> Callable[[Results], str]:
     return most
 
 
-def idle(form: str) -> Callable[[Results], str]:
-    """Return a function of the share of a pass of GCN with 16 columns in which no kernel runs."""
+def idle(form: str, hidden: int) -> Callable[[Results], str]:
+    """Return a function of the share of a pass of GCN in which no kernel runs, in percent."""
 
     def number(results: Results) -> str:
-        rows = results["fusegnn-idle-h200"].query(f"form == '{form}' and hidden == 16")
+        rows = results["fusegnn-idle-h200"].query(f"form == '{form}' and hidden == {hidden}")
         return spread(rows["idle_pct"], 0)
 
     return number
+
+
+def aggregation_share(results: Results) -> str:
+    """Return the aggregation's share of the kernels' time of PyG's GCN, in percent."""
+    rows = results["fusegnn-idle-h200"].query("form == 'pyg' and hidden == 16")
+    return spread(100 * rows["aggregation_ms"] / rows["busy_ms"], 0)
 
 
 def system_over_pyg(system: str, model: str, kind: str) -> Callable[[Results], str]:
@@ -388,6 +433,65 @@ def renumbered(strategy: str) -> Callable[[Results], str]:
         return spread(us["shuffled"] / us["rabbit"])
 
     return number
+
+
+def renumbering_saves(results: Results) -> str:
+    """Return the share of L2 reads that Rabbit order saves on shuffled Artist, in percent."""
+    rows = results["gnnadvisor-counters-h200"].query("strategy == 'gnnadvisor'")
+    rows = rows[rows["parameters"].str.contains("ngs=32 dw=32 block_warps=4")]
+    reads = rows.pivot_table(index="columns", columns="graph", values="l2_read_sectors")
+    rabbit, shuffled = reads["Artist-twin-shuffled-rabbit"], reads["Artist-twin-shuffled"]
+    return spread(100 * (1 - rabbit / shuffled), 0)
+
+
+def share_of_training(form: str, seconds: pd.Series, results: Results) -> str:
+    """Return the share of a preparation in it and 200 training steps of GCN, in percent.
+
+    Parameters
+    ----------
+    seconds : Series
+        Seconds of the preparation by graph of `systems-training-h200`.
+    """
+    rows = results["systems-training-h200"]
+    rows = rows[(rows["form"] == form) & (rows["model"] == "gcn-2x16")]
+    rows = rows[rows["pass"] == "training"].set_index("graph")
+    share = seconds / (seconds + 200 * rows["step_ms"] / 1e3)
+    return spread(100 * share.dropna(), 0)
+
+
+def graph_names(names: pd.Series) -> pd.Series:
+    """Return names of twins as `systems-training-h200` has them."""
+    names = names.str.replace("-twin.*", "", regex=True)
+    return names.replace("Artist", "artist")
+
+
+def renumbering_share(results: Results) -> str:
+    """Return the share of Rabbit order, computed on the host, in a training of 200 epochs."""
+    rows = results["orders-type-three-h200"].query("order_seconds > 0")
+    seconds = rows.groupby(graph_names(rows["graph"]))["order_seconds"].median()
+    return share_of_training("gnnadvisor", seconds, results)
+
+
+def translation_share(results: Results) -> str:
+    """Return the share of translation, computed on the host, in a training of 200 epochs."""
+    rows = results["tc-gnn-sweeps-h200"].query("operation == 'spmm'")
+    seconds = rows.groupby(graph_names(rows["graph"]))["setup_us"].median() / 1e6
+    return share_of_training("tc_gnn", seconds, results)
+
+
+def wider(results: Results) -> str:
+    """Return the time of GNNAdvisor with 128 columns over that with 16."""
+    rows = gnnadvisor_settings(results).query("block_warps == 4 and ngs == 32")
+    rows = rows[rows["dw"] == rows["columns"].clip(upper=32)]
+    us = rows.pivot_table(index="graph", columns="columns", values="median_us")
+    return spread(us[128] / us[16], 1)
+
+
+def throughput(results: Results) -> str:
+    """Return the throughput of TC-GNN's SpMM with 128 columns over that with 16."""
+    rows = results["tensor-graphs-h200"].query("operation == 'spmm' and strategy == 'tc_gnn'")
+    us = rows.pivot_table(index="graph", columns="columns", values="median_us")
+    return spread(8 * us[16] / us[128], 1)
 
 
 def block_level_saves(counter: str) -> Callable[[Results], str]:
@@ -453,6 +557,80 @@ def counted(column: str) -> Callable[[Results], str]:
     return number
 
 
+def sampled(data: str) -> Callable[[Results], str]:
+    """Return a function of GraphSAGE's accuracies by sampled neighbors: one, two, all."""
+
+    def number(results: Results) -> str:
+        rows = results["sampled-accuracy"].query(f"data == '{data}'")
+        means = rows.groupby("fanout")["test_accuracy"].mean()
+        return ", ".join(f"{means[fanout]:.3f}" for fanout in (1, 2, 0))
+
+    return number
+
+
+def sliding_training(results: Results) -> pd.DataFrame:
+    """Return the medians of training steps, ms, by network, groups and overlap, and by kind."""
+    rows = results["sliding-training-h200"]
+    case = ["network", "cg", "co"]
+    return rows.pivot_table(index=case, columns="kind", values="median_ms")
+
+
+def network_step(kind: str) -> Callable[[Results], str]:
+    """Return a function of the time of a training step over that of our module, by setting."""
+
+    def number(results: Results) -> str:
+        ms = sliding_training(results)
+        return spread((ms[kind] / ms["sliding"]).dropna())
+
+    return number
+
+
+def pointwise_step(results: Results) -> str:
+    """Return the time of a step of our module over that of pointwise convolutions, cg 2, co 50."""
+    rows = results["sliding-training-h200"].query("kind == 'pointwise'")
+    pointwise = rows.set_index("network")["median_ms"]
+    return spread(sliding_training(results)["sliding"].xs((2, 50), level=("cg", "co")) / pointwise)
+
+
+def steps_by(setting: str, values: tuple[float, ...], base: float) -> Callable[[Results], str]:
+    """Return a function of steps of our module by a setting over those with `base`."""
+    other, fixed = {"cg": ("co", 50), "co": ("cg", 2)}[setting]
+
+    def number(results: Results) -> str:
+        rows = sliding_training(results)["sliding"].xs(fixed, level=other).reset_index()
+        ms = rows.pivot_table(index="network", columns=setting, values="sliding")
+        return " and ".join(spread((ms[value] / ms[base]).dropna()) for value in values)
+
+    return number
+
+
+def resnet18(results: Results) -> str:
+    """Return million parameters of ResNet18: standard, sliding with cg of 2 and of 4."""
+    rows = results["sliding-training-h200"].query("network == 'ResNet18'")
+    counts = rows.groupby(["kind", rows["cg"].fillna(0)])["parameters"].first() / 1e6
+    kinds = ("standard", 0), ("sliding", 2), ("sliding", 4)
+    return ", ".join(f"{counts[kind]:.2f}" for kind in kinds)
+
+
+def layer_times(results: Results) -> pd.DataFrame:
+    """Return microseconds of DSXplore's forward kernel with cg of 2, by layer and setting."""
+    us = convolution.times(results["convolution-h200"]).xs("forward", level="pass")
+    rows = us["dsxplore", "float32"].rename("us").reset_index().query("cg == 2")
+    return rows.pivot_table(index=["network", "layer"], columns=["batch", "co"], values="us")
+
+
+def overlap_times(results: Results) -> str:
+    """Return the time with an overlap of a quarter over that with a half."""
+    us = layer_times(results)
+    return spread((us[256, 0.25] / us[256, 0.5]).dropna())
+
+
+def batch_times(results: Results) -> str:
+    """Return the time of 256 images over that of 16."""
+    us = layer_times(results)
+    return spread((us[256, 0.5] / us[16, 0.5]).dropna(), 1)
+
+
 def network_memory(kind: str) -> Callable[[Results], str]:
     """Return a function of the share of a composition's peak memory that our module saves."""
 
@@ -476,6 +654,8 @@ NUMBERS: dict[str, Callable[[Results], str]] = {
     "GAT over PyG": fusegnn_over_pyg("gat"),
     "GAR and NeuGraph ms": fusegnn_reddit("microseconds"),
     "GAR and NeuGraph warps": fusegnn_reddit("active_warps"),
+    "GAR and NeuGraph occupancy": fusegnn_reddit("occupancy_pct"),
+    "GAR and NeuGraph GB/s": fusegnn_reddit("dram_gb_per_s", 0),
     "GAS over GAR": gas_over_gar,
     "L2 read": moved(0, "l2_read_mib"),
     "DRAM read": moved(2, "dram_read_mib"),
@@ -484,6 +664,8 @@ NUMBERS: dict[str, Callable[[Results], str]] = {
     "Table 2.3 met": bits_table,
     "Cora by bits": bits_accuracy("cora"),
     "reuse": reuse_gain,
+    "16 columns of bits": bit_rate(16),
+    "1024 columns of bits": bit_rate(1024),
     "jumped": jumped,
     "GCN edge_index": gnnadvisor_over_pyg("gcn", "edge_index"),
     "GCN csr": gnnadvisor_over_pyg("gcn", "csr"),
@@ -507,10 +689,12 @@ NUMBERS: dict[str, Callable[[Results], str]] = {
     "SDDMM tiles": tiles_saved("sddmm"),
     "twins translated": translated("twins"),
     "graphs translated": translated("small graphs"),
-    "PyG idle": idle("pyg"),
-    "GAS idle": idle("gas"),
-    "GAR idle": idle("gar"),
-    "our idle": idle("ours"),
+    **{
+        f"{name} idle {hidden}": idle(form, hidden)
+        for name, form in (("PyG", "pyg"), ("GAS", "gas"), ("GAR", "gar"), ("our", "ours"))
+        for hidden in (16, 256)
+    },
+    "PyG aggregation": aggregation_share,
     **{
         f"{system} {model} {kind}": system_over_pyg(system, model, kind)
         for system, model, kind in (
@@ -526,6 +710,9 @@ NUMBERS: dict[str, Callable[[Results], str]] = {
     "one worker": one_worker,
     "GNNAdvisor renumbered": renumbered("gnnadvisor"),
     "lane_groups renumbered": renumbered("lane_groups"),
+    "L2 saved": renumbering_saves,
+    "renumbering share": renumbering_share,
+    "wider": wider,
     "atomics saved": block_level_saves("l2_reduction_sectors"),
     "DRAM saved": block_level_saves("dram_read_bytes"),
     "TC-GNN L1": tc_gnn_counter("l1_hit_pct"),
@@ -534,8 +721,25 @@ NUMBERS: dict[str, Callable[[Results], str]] = {
     "Blocked-ELL over TC-GNN": ell_over_tc_gnn,
     "SAGE seeds": seeds_gain("sage"),
     "GAT seeds": seeds_gain("gat"),
+    "translation share": translation_share,
+    "throughput": throughput,
+    "dense memory": dense_memory,
+    "effective": effective,
     "MGG occupancy": counted("occupancy_pct"),
     "MGG issuing": counted("issue_active_pct"),
+    "Cora sampled": sampled("cora"),
+    "CiteSeer sampled": sampled("citeseer"),
+    "channel stack step": network_step("channel_stack"),
+    "convolution stack step": network_step("convolution_stack"),
+    "masked step": network_step("masked"),
+    "pointwise step": pointwise_step,
+    "steps by cg": steps_by("cg", (4, 8), 2),
+    "steps by co": steps_by("co", (25, 75), 50),
+    "ResNet18": resnet18,
+    "ResNet50": imagenet,
+    "VGG16-opt blocks": decomposed,
+    "overlap": overlap_times,
+    "batch": batch_times,
     "channel stack memory": network_memory("channel_stack"),
     "convolution stack memory": network_memory("convolution_stack"),
     "TC-GNN over cuSPARSE": tensor_ratio("cusparse"),
@@ -550,7 +754,6 @@ NUMBERS: dict[str, Callable[[Results], str]] = {
     **{f"Table {number}": parameters_off(number) for number in ("6.2", "7.3", "7.4")},
     "VGG16 digits": network_accuracy("VGG16"),
     "MobileNet digits": network_accuracy("MobileNet"),
-    "sliding step": sliding_step,
     "teacher": mixing("teacher"),
     "digits": mixing("digits"),
 }
