@@ -21,7 +21,7 @@ _MAX_LISTED = 100_000
 #: Operators and functions that multiply, for exercises that exclude them.
 PRODUCTS = frozenset(
     {
-        *("*", "@", "mul", "prod", "sumprod", "multiply", "matmul"),
+        *("*", "@", "** 2", "mul", "prod", "sumprod", "multiply", "matmul"),
         *("dot", "vdot", "vecdot", "inner", "outer", "kron", "einsum", "tensordot"),
         *("convolve", "correlate", "cumprod", "square", "imul", "imatmul"),
         *("__mul__", "__rmul__", "__imul__", "__matmul__", "__rmatmul__", "__imatmul__"),
@@ -193,8 +193,12 @@ def _used(function: Any) -> set[str]:
     """
 
     def used_by(code: CodeType) -> set[str]:
-        steps = [step for step in dis.get_instructions(code) if step.opname == "BINARY_OP"]
-        operators = {step.argrepr.removesuffix("=") for step in steps}
+        operators, last = set(), None
+        for step in dis.get_instructions(code):
+            if step.opname == "BINARY_OP":
+                operator = step.argrepr.removesuffix("=")
+                operators.add("** 2" if operator == "**" and last == 2 else operator)
+            last = step.argval if step.opname.startswith("LOAD_") else None
         nested = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
         return operators.union(code.co_names, *map(used_by, nested))
 

@@ -51,6 +51,14 @@ _WARPS, _CUT_NZS = 4, 16
 _BLOCKS = 64
 #: How many times the counts of the right version a rung may have, and how much more idle share.
 _SLACK, _IDLE_SLACK = 1.15, 0.05
+#: Loads and sums that are calls in the emulator, as operators. After a call the host's compiler
+#: loads the bound of a loop anew, and a GPU's compiler does not.
+_AS_OPERATORS = (
+    "#define __fmaf_rn(a, b, c) ((a) * (b) + (c))\n#define __fmul_rn(a, b) ((a) * (b))\n"
+    "#define __fadd_rn(a, b) ((a) + (b))\n"
+) + "".join(
+    f"#define {name}(...) (*(__VA_ARGS__))\n" for name in ("__ldg", "__ldca", "__ldcg", "__ldcs")
+)
 #: Limit on the processor time of a launch in the emulator; a right one takes less than one second.
 _SECONDS = 10.0
 
@@ -310,16 +318,22 @@ def climb(rung: int, code: str) -> pd.DataFrame | None:
                 return None
         where = "with rows of 128 nonzeros: "
         graph, X = _long_rows()
-        plan, matrix = strategy.plan(graph, COLUMNS), "eight rows of 128 nonzeros"
+        counting = MySpmm(f"{_AS_OPERATORS}#line 1\n{code}", rung)
+        plan, matrix = counting.plan(graph, COLUMNS), "eight rows of 128 nonzeros"
         problem = _excess(score(plan, X), _needed_for_long_rows(rung), rung, matrix)
         if not problem:
             where, cora = "on Cora: ", load_graph(GRAPH)
-            plan, X = strategy.plan(cora, COLUMNS), features(cora.shape[1], COLUMNS)
+            plan, X = counting.plan(cora, COLUMNS), features(cora.shape[1], COLUMNS)
             counted = score(plan, X, progress=True)
             problem = _excess(counted, RIGHT[rung - 1], rung, "Cora")
     except AccelvizError as error:
         problem = f"{where}{explained(error, code)}"
     if problem:
+        if "requests" in problem and _BOUND.search(_COMMENT_OR_TEXT.sub("", code)):
+            problem += (
+                " The loop's bound may be loaded for each nonzero. Store row_pointers[... + 1] in "
+                "a variable before the loop."
+            )
         print(f"Not yet: {problem}")
         return None
     scores, highest = _climbed() | {rung: counted}, max(rung, _rung())
@@ -415,6 +429,8 @@ def strategy() -> MySpmm:
 
 #: Comments and strings, whose dots are no missing lines.
 _COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
+#: A row pointer in the condition of a loop.
+_BOUND = re.compile(r"\bfor *\([^;]*;[^;]*\brow_pointers *\[")
 _HEAD = "counted in the emulator:\n"
 _RUNG = re.compile(r"^// My SpMM, rung (\d)\.")
 _LINE = re.compile(r"^// rung (\d): ([\d,]+) requests, ([\d,]+) sectors, ([\d.]+) % idle, "

@@ -407,7 +407,10 @@ def _dot_cases(rng: Rng) -> list[Case]:
     hand = [(np.array([5]), np.array([3]), 3, 2), (np.array([1, 1]), np.array([9, 6]), 1, 4)]
     sizes = ((40, 3, 2), (7, 1, 5), (33, 8, 8))
     drawn = [(rng.integers(0, 1 << s, n), rng.integers(0, 1 << t, n), s, t) for n, s, t in sizes]
-    return [drawn[0], *hand, *drawn[1:]]
+    # Squares of these overflow int64, or lose the product in a double.
+    most = np.array([(1 << 31) - 1, (1 << 31) - 2])
+    large = [(most, most, 31, 31), (np.array([(1 << 55) + 12345]), np.array([1]), 56, 1)]
+    return [drawn[0], *hand, *drawn[1:], *large]
 
 
 def _rounded(x: Any) -> Any:

@@ -55,10 +55,16 @@ TYPED = {
     | dict.fromkeys(("5 - 6", "5–7", "5 to 7", "5 or 6"), "These are two numbers. Expected: one.")
     | {"6 sectors": 6, "1 sector": 1, "1 Warp": 1, "6.25 %": 0.0625, "0,001": 0.001}
     | {"1,024": "can be 1024 or 1.024. Type", "12,500 sectors": "can be 12500 or 12.5. Type"}
-    | dict.fromkeys(("3 cats", "3 ms", "2 %%", "6 of 8"), "is not clear. Expected: a number.")
+    | dict.fromkeys(("3 cats", "3 ms", "2 %%"), "is not clear. Expected: the number alone.")
+    | {"6 of 8": "6 of 8 can be 6 or 0.75. Type one", "two out of three": "can be 2 or 0.666667"}
+    | {"two thirds": 2 / 3, "Three quarters": 0.75, "3 eighths": 0.375, "one-half": 0.5}
+    | {"one and a half": 1.5, "2 and a quarter": 2.25, "a tenth": 0.1, "6 of 0": "no num"}
+    | {"4 Sektoren": 4, "2 mal": 2, "2-fach": 2, "3 Prozent": 0.03, "3 Katzen": "not clear"}
     | dict.fromkeys(("", "many", "nan", "inf", "1 2", "1e999", "1/0", ".", "1,2,3"), "no num")
     | dict.fromkeys(("12 34", "1.2.3", "1,02,400", "-", "1e", "0x10"), ("no num", "not clear")),
     ("%", "How much?"): {"65 % of the time": 65, "2/3": "can be 0.666667 % or 66.6667 %"}
+    | {"two thirds": 200 / 3, "half": 50, "a third of": "not clear", "12,5 Prozent": 12.5}
+    | {"6 of 12": 50, "two of three": 200 / 3, "7 out of 8 warps": 87.5, "6 of 0": "no num"}
     | {"12 %": 12, "12%": 12, "12 percent": 12, "12,5 %": 12.5, "12": 12}
     | {"1/8 %": 0.125, "7/8": "can be 0.875 % or 87.5 %", "2x": "not clear", "3 ms": "not clear"}
     | {"0.647": "can be 0.647 % or 64.7 %", ",647": "can be 0.647 % or 64.7 %", "0.647 %": 0.647}
@@ -68,6 +74,7 @@ TYPED = {
     ("", "By what factor?"): {"0.647": 0.647},
     ("us", "How long?"): {"3.4 µs": 3.4, "3.4 μs": 3.4, "3,4us": 3.4, "0.2 ms": 200, "200 ns": 0.2}
     | {"3.4 usec": 3.4, "3.4 microsec": 3.4, "1e-3 sec": 1000, "1 millisecond": 1000}
+    | {"3,4 Mikrosekunden": 3.4, "2 Millisekunden": 2000, "half": 0.5}
     | {"3.4 microseconds": 3.4, "5 %": "Expected: a number in us", "2 GB": "not clear"},
     ("times", "How often?"): {"2.4x": 2.4, "2.4 times": 2.4, "2,4": 2.4},
 }

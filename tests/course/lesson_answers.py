@@ -252,6 +252,13 @@ WRONG = {
         "lambda a, b, s, t: a @ b",
         "lambda a, b, s, t: np.correlate(a, b)[0]",
         "lambda a, b, s, t: sum(map(int.__mul__, a.tolist(), b.tolist()))",
+        "lambda a, b, s, t: ((a + b)**2 - a**2 - b**2).sum() / 2",
+        """def dot(a, b, s, t):
+    two = 2
+    return ((a + b) ** two - a**two - b**two).sum() // two""",
+        """def dot(a, b, s, t):
+    squares = [(int(x) + int(y)) ** 2 - int(x) ** 2 - int(y) ** 2 for x, y in zip(a, b)]
+    return sum(squares) // 2""",
         {"<< (i + j)": "<< i"},
         {"range(t)": "range(s)"},
         {"& 1) & (b": "& 1) | (b"},

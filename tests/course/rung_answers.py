@@ -20,9 +20,14 @@ FIRST_4 = "const int first = record.z + warp * record.x, end = first + record.x;
 SUM_4 = """sum.x += value * x.x, sum.y += value * x.y;
                 sum.z += value * x.z, sum.w += value * x.w;"""
 LOOP_5 = "for (int i = 0; i < min(32, end - k); ++i) {"
+PRODUCT_1 = "sum += values[k] * X[columns[k] * n_cols + column]"
 
 WRONG = {
     1: [
+        (
+            {"values[k] * X": "__ldcv(values + k) * X"},
+            "Store row_pointers[... + 1] in a variable before the loop.",
+        ),
         ({GUARD: ""}, "row_pointers"),
         ({"values[k] * X": "X"}, "WRONG"),
         ({"* n_cols + column];": "+ column];"}, "WRONG"),
@@ -159,6 +164,12 @@ RIGHT = {
             ),
             "row >= n_rows": "row < 0",
             "int column = 0; column < n_cols; ++column": "int column = n_cols; column-- > 0;",
+        },
+        {
+            PRODUCT_1: "sum += __ldg(&values[k]) * __ldg(X + __ldg(columns + k) * n_cols + column)",
+        },
+        {
+            PRODUCT_1: "sum = __fmaf_rn(values[k], X[columns[k] * n_cols + column], sum)",
         },
         # a loop over rows in place of the guard
         {
