@@ -22,7 +22,7 @@ from accelviz.immutable import taken_over
 from accelviz.layers.adjacency import rows_of
 from accelviz.plans import Operation, Strategy
 from accelviz.plans.program import Program
-from accelviz.strategies import OPERATIONS, REGISTRY, SDDMM, SPMM, find_strategy
+from accelviz.strategies import OPERATIONS, REGISTRY, SDDMM, SPMM, find_strategy, strategies
 
 
 class Products:
@@ -97,7 +97,9 @@ class Products:
         if idle and (self._by_operation or len(idle) == len(self._chosen)):
             names = ", ".join(dict.fromkeys(type(layer).__name__ for layer in layers))
             problem = f"it is of {', '.join(idle)}, which a network of {names} does not run"
-            raise ArgumentError("strategy", problem, f"strategies of {', '.join(used) or 'none'}")
+            known = dict.fromkeys(strategy for name in used for strategy in strategies(name))
+            expected = f"strategies of {', '.join(used)}: {', '.join(known)}" if used else "None"
+            raise ArgumentError("strategy", problem, expected)
 
     def suited(self, layer: Any) -> Any:
         """Return a layer, or its form of separate operations if the strategies are of these alone.

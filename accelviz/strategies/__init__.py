@@ -103,7 +103,11 @@ def find_strategy(strategy: str | Strategy, operation: str | Operation = SPMM) -
         problem = f"got the tuple {strategy!r:.60}"
         expected = "a name or an object; its parameters go beside it, by name"
     else:
+        others = [name for name in OPERATIONS if strategy in [*strategies(name)]]
         problem = f"there is no {strategy!r}"
+        if others:
+            more = " and others" if len(others) > 3 else ""
+            problem = f"{strategy!r} is of {', '.join(others[:3])}{more}, not of {required.name}"
         known = ", ".join(strategies(required.name))
         expected = f"one of {known}{other_operation_hint(strategy)}"
     raise ArgumentError("strategy", problem, expected)
