@@ -309,8 +309,15 @@ def test_a_page_saved_without_a_trace_gives_the_reason(saved, monkeypatch):
 def test_a_saved_page_plays_its_block_and_returns_to_it(saved):
     plan = accelviz.plan("cora", "accel_gcn", n_cols=64)
     cora = saved(explore("cora"), trace=True)
+    # The story has another block; the only one that can be played is shown after it, too.
+    cora.tab("Story")
+    block, story = find_row(plan, 1358).blocks[0], cora.text(".av-story-text")
+    assert f"block {block}" not in story
     cora.tab("Play")
-    block = find_row(plan, 1358).blocks[0]
+    assert f"Play has block {block}, with row 1,358" in cora.text(".av-message")
+    cora.tab("Story")
+    assert cora.text(".av-story-text") == story
+    cora.tab("Play")
     table = requests(
         accelviz.trace(plan, *random_inputs(plan.operation, plan.pattern, plan.widths), block=block)
     )

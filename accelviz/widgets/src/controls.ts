@@ -29,19 +29,35 @@ export function menu(
       }</select></label>`;
 }
 
+/** Tells that a typed number was replaced; `between` is one between two values, which a page made
+ *  for it could have. */
+type Say = (text: string, between?: number) => void;
+
 interface Ranged {
   name: string; label: string; title: string; look: string; last: number; at: number;
-  /** Content of the number field, from `low` to `high`; null for no field. */
-  number: string | null; low: number; high: number; text?: string;
+  /** Content of the number field, from `low` to `high`, and its values in words; null for none. */
+  number: number | null; low: number; high: number; list: string; text?: string;
   choose(index: number): void;
-  type(text: string, field: HTMLInputElement): void;
+  nearest(wanted: number): number;
+  set(number: number): void;
+  say: Say;
   key?(event: KeyboardEvent): void;
 }
 
-/** A slider and, for numbers, a field beside it. */
+/** A slider and, for numbers, a field beside it, which takes the value nearest to the number
+ *  typed and tells the reader if that is another one. */
 function ranged(control: Ranged, output: TemplateResult | typeof nothing = nothing) {
-  const { name, label, title, look, last, at, number, low, high, text, key } = control;
-  const take = (event: Event) => control.type(valueOf(event), event.target as HTMLInputElement);
+  const { name, label, title, look, last, at, number, low, high, list, text } = control;
+  const take = ({ target }: Event) => {
+    const field = target as HTMLInputElement, typed = field.value === "" ? number! : +field.value;
+    const nearest = control.nearest(typed);
+    field.value = String(nearest);
+    control.set(nearest);
+    if (nearest !== typed)
+      control.say(`${label}: ${typed} is not one of the values here, so the nearest, ${nearest}, ` +
+        `is set. The values are ${list}.`,
+      Number.isInteger(typed) && low < typed && typed < high ? typed : undefined);
+  };
   return html`<div class="av-control ${look}"><span title=${title}>${label}</span><input
     type="range" min="0" step="1" max=${last} data-control=${name} aria-label=${label}
     data-lm-suppress-shortcuts="true" aria-description=${title || nothing}
@@ -51,40 +67,29 @@ function ranged(control: Ranged, output: TemplateResult | typeof nothing = nothi
     type="number" class="av-field" min=${low} max=${high} aria-label="${label}, as a number"
     data-lm-suppress-shortcuts="true" aria-description=${title || nothing}
     ?hidden=${number === null} ?disabled=${high <= 0 && look === "av-steps"}
-    .value=${look === "av-steps" ? number : live(number ?? "")} @change=${take}
+    .value=${look === "av-steps" ? String(number) : live(String(number ?? ""))} @change=${take}
     @keydown=${(event: KeyboardEvent) => {
       if (event.key === "Enter") take(event);
-      key?.(event);
+      control.key?.(event);
     }}>${output}</div>`;
 }
 
-/** A slider over a list of values. For numbers, the field beside it takes the value nearest to
- *  the number typed; `say` tells the reader if that is another one, of an integer between two of
- *  them with the integer. */
+/** A slider over a list of values, with a field for those that are numbers. */
 export function slider<Choice extends Value>(
   name: string, label: string, title: string, values: Choice[], value: Choice,
-  act: (value: Choice) => void, say: (text: string, between?: number) => void,
-  chosen: Value | undefined = null,
+  act: (value: Choice) => void, say: Say, chosen: Value | undefined = null,
 ) {
   const numbers = values.filter((value) => typeof value === "number");
-  const isNumber = typeof value === "number", text = valueOrRule(value, chosen);
+  const number = typeof value === "number" ? value : null, text = valueOrRule(value, chosen);
+  const [low, high] = [numbers[0] ?? 0, numbers.at(-1) ?? 0];
   return ranged({
     name, label, title, look: "av-slider", last: values.length - 1, at: values.indexOf(value), text,
-    number: isNumber ? String(value) : null, low: numbers[0] ?? 0, high: numbers.at(-1) ?? 0,
+    number, low, high, say,
+    list: high - low === numbers.length - 1 ? `${low} to ${high}` : numbers.join(", "),
     choose: (index) => act(values[index]),
-    type(typed) {
-      const wanted = typed === "" ? NaN : Number(typed);
-      const distance = (number: Choice) => Math.abs(Number(number) - wanted);
-      if (!Number.isFinite(wanted)) return act(value);
-      const nearest = numbers.reduce((best, number) =>
-        distance(number) < distance(best) ? number : best);
-      act(nearest);
-      if (nearest === wanted) return;
-      const [low, high] = [Number(numbers[0]), Number(numbers.at(-1))];
-      const list = high - low === numbers.length - 1 ? `${low} to ${high}` : numbers.join(", ");
-      say(replacedText(label, wanted, Number(nearest), list),
-        Number.isInteger(wanted) && wanted > low && wanted < high ? wanted : undefined);
-    },
+    nearest: (wanted) => numbers.reduce((best: number, number) =>
+      Math.abs(number - wanted) < Math.abs(best - wanted) ? number : best, low),
+    set: (number) => act(values.find((value) => value === number)!),
     key(event) {
       const step = { ArrowUp: 1, ArrowDown: -1 }[event.key];
       if (!step) return;
@@ -94,32 +99,18 @@ export function slider<Choice extends Value>(
       range.value = String(Number(range.value) + step);
       act(values[Number(range.value)]);
     },
-  }, html`<output ?hidden=${isNumber} title=${value === null ? RULE : ""}>${text}</output>`);
+  }, html`<output ?hidden=${number !== null} title=${value === null ? RULE : ""}>${text}</output>`);
 }
-
-/** What is told of a typed number that a control does not have. */
-const replacedText = (label: string, typed: number, nearest: number, values: string) =>
-  `${label}: ${typed} is not one of the values here, so the nearest, ${nearest}, is set. The ` +
-  `values are ${values}.`;
 
 /** A slider over the integers 0 to `last` with a number field. */
-export function steps(
+export const steps = (
   name: string, label: string, title: string, last: number, value: number,
   act: (value: number) => void, say: (text: string) => void,
-) {
-  const choose = (wanted: number) => act(clamp(Math.round(wanted), 0, last));
-  return ranged({
-    name, label, title, look: "av-steps", last, at: value, number: String(value), low: 0,
-    high: last, choose,
-    type(text, field) {
-      const wanted = text === "" ? value : Number(text);
-      field.value = String(clamp(Math.round(wanted), 0, last));
-      choose(Number(field.value));
-      if (Number(field.value) !== wanted)
-        say(replacedText(label, wanted, Number(field.value), `0 to ${last}`));
-    },
-  });
-}
+) => ranged({
+  name, label, title, look: "av-steps", last, at: value, number: value, low: 0, high: last,
+  list: `0 to ${last}`, choose: act, set: act, say: (text) => say(text),
+  nearest: (wanted) => clamp(Math.round(wanted), 0, last),
+});
 
 /** A picture as SVG text. Text that is set as a whole is parsed once, not copied as a template. */
 export const drawing = (svg: string, look = "") =>

@@ -22,7 +22,7 @@ export interface Act extends Omit<Store, "addListener" | "start"> {
   follow(row: number): void;
   show(group: string): void;
   /** What a group does before another one is shown. */
-  leaving: Map<string, () => void>;
+  leaving: Map<string, (next: string) => void>;
   link: Link;
 }
 
@@ -143,7 +143,7 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
     ([view, , make]) => make(panel.querySelector(`[data-view=${view}] > .av-view`)!, act))]));
 
   function chooseGroup(name: string) {
-    if (name !== currentGroup) act.leaving.get(currentGroup)?.();
+    if (name !== currentGroup) act.leaving.get(currentGroup)?.(name);
     currentGroup = name;
     remember(name);
     renderFrame(scene());

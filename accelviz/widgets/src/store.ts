@@ -270,8 +270,10 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
       before: isComparable ? sideOf(last.first, last.parameters, last, last.sorted) : null,
       metadata: records && { owner: a.owner, records },
       trace: state.trace?.key === traceKey(settings) ? state.trace.content : null,
-      /** Settings at which a block was traced. */
-      tracedSettings, untraced: data.untraced, busy: state.busy, progress: state.progress,
+      /** Settings at which a block was traced, and whether only row and block differ from them. */
+      tracedSettings, hasTracedSetting: tracedSettings !== null &&
+        state.trace?.key === traceKey({ ...settings, block: tracedSettings.block }),
+      untraced: data.untraced, busy: state.busy, progress: state.progress,
       message: refused || state.message, warns: Boolean(refused) || !state.gentle,
       graphs: hasKernel ? data.graphs : [...opened.keys()], columns: data.columns,
       canUndo: past.length > 0, canRedo: future.length > 0, first: strategyOf(settings.first),

@@ -232,8 +232,15 @@ export const story: View = (host, act) => {
   }
 
   // The other groups have the row and the block of the story, and it has theirs once it is back.
-  act.leaving.set("story", () => {
+  // Play has those of the trace that a page without a kernel keeps, if it is one of this setting.
+  act.leaving.set("story", (next) => {
     if (!row.work) return;
+    const { hasKernel, hasTracedSetting, tracedSettings: traced } = scene;
+    if (next === "play" && !hasKernel && hasTracedSetting && traced!.block !== row.work.block) {
+      act.set({ row: traced!.row, block: traced!.block }, true);
+      return act.say(`Play has block ${number(traced!.block)}, with row ${number(traced!.row)}: ` +
+        "without a kernel, a page plays one block.", true);
+    }
     isAway = true;
     act.set({ row: row.row, block: row.work.block }, true);
   });
