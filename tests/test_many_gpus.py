@@ -338,6 +338,10 @@ def test_the_search_finds_a_valley_and_says_what_it_tried():
             "interleave: .*True or False",
         ),
         (lambda: many_gpus.plan(SPLIT, 8, np.ones(2)), "scheme: there is no"),
+        (
+            lambda: many_gpus.plan(SPLIT, "mgg"),
+            "n_cols: got 'mgg'.*an integer; scheme='mgg' by name",
+        ),
         (lambda: many_gpus.plan(SPLIT, 4096, "mgg", wpb=8), "shared memory"),
         (lambda: many_gpus.plan(SPLIT, 8, pieces=17), "pieces: got 17"),
         (lambda: many_gpus.plan(SPLIT, 8, devices_a_host=0), "devices_a_host: got 0"),

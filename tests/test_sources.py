@@ -1,13 +1,20 @@
 """docs/sources.md has every numbered item of the sources, and no number without a record."""
 
+import functools
+import importlib
 import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+import accelviz
+from accelviz import bits, layers, many_gpus
 from accelviz.files import results_directory
 from benchmarks.pages import sources
 from benchmarks.pages.document import Results
 
+ROOT = Path(__file__).parents[1]
 ITEMS = sources.items()
 #: Last numbers of the sources' figures, tables, algorithms, equations and listings.
 LAST = {
@@ -24,6 +31,8 @@ LAST = {
 KINDS = ("Figure", "Table", "Algorithm", "Equation", "Listing")
 #: Algorithms of the thesis, which are numbered across chapters.
 ALGORITHMS = {"qgtc": [1], "gnnadvisor": [2], "mgg": [3], "tc_gnn": [4, 5, 6], "dsxplore": [7, 8]}
+#: Names that need PyTorch, which may be missing; their own tests call them.
+OF_PYTORCH = ("accelviz.torch.SlidingChannelConv2d", "convolution.optimize")
 #: What may have digits in words of our own: names of items, code, units of a setting.
 SETTING = (
     r"`[^`]*`|(Figure|Table|Algorithm)s? \d[\d.]*|A2|float(32|64)|INT[48]"
@@ -80,6 +89,37 @@ def test_no_row_has_a_number_without_a_record():
     for row in ITEMS.itertuples():
         text = re.sub(r"\{[^}]+\}", "", row.here)
         assert not re.search(r"\d", re.sub(SETTING, "", text)), f"{row.item}: {text}"
+
+
+def spans() -> list[str]:
+    """Return the code of the table and of the page's introduction."""
+    page = re.sub(r"\s+", " ", (ROOT / "docs/sources.md").read_text(encoding="utf-8"))
+    return [*dict.fromkeys(re.findall(r"`([^`]+)`", page))]
+
+
+def test_each_call_of_the_page_runs(monkeypatch):
+    short = {"epochs": 1, "device": "cpu", "progress": False}
+    for name in ("train", "gnnadvisor"):
+        monkeypatch.setattr(layers, name, functools.partial(getattr(layers, name), **short))
+    graph, vector = accelviz.load_graph("cora"), np.ones(4)
+    names = {"accelviz": accelviz, "layers": layers, "many_gpus": many_gpus, "bits": bits}
+    names |= {"graph": graph, "X": np.ones((graph.n_cols, 4), np.float32), "plan": accelviz.plan}
+    names |= {"split": many_gpus.split(graph, 2), "model": "gcn", "data": "cora"}
+    names |= dict.fromkeys(("mean", "variance", "gamma", "beta", "weight", "bias"), vector)
+    calls = [code for code in spans() if re.fullmatch(r"[\w.]+\(.+\)", code) and "..." not in code]
+    assert len(calls) >= 9
+    for code in calls:
+        eval(code, names)
+
+
+def test_each_dotted_name_of_the_page_is_there():
+    dotted = [code for code in spans() if re.fullmatch(r"[a-z_]+(\.\w+)+", code)]
+    dotted = [code for code in dotted if code not in OF_PYTORCH]
+    assert len(dotted) >= 8
+    for code in dotted:
+        module, _, name = code.removeprefix("accelviz.").rpartition(".")
+        parent = importlib.import_module(f"accelviz.{module}" if module else "accelviz")
+        assert hasattr(parent, name), code
 
 
 def test_a_row_says_where_or_why_not():

@@ -65,6 +65,8 @@ asynchronous=True, get=warp: 2 launches)
     """
     checked_type("split", split, Split, "what many_gpus.split returns")
     checked_integer("devices", split.n_devices, MAX_DEVICES)
+    if isinstance(n_cols, str):
+        raise ArgumentError("n_cols", f"got {n_cols!r}", f"an integer; scheme={n_cols!r} by name")
     n_cols = checked_integer("n_cols", n_cols, error=ArgumentError)
     make = SCHEMES[checked_choice("scheme", scheme, SCHEMES)]
     try:
