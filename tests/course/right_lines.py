@@ -339,6 +339,23 @@ RIGHT = {
     ],
     "largest": [
         {"-3e38f": "-INFINITY"},
+        # by comparing, and with each lane of the warp in turn
+        """float own = -INFINITY, top;
+        for (int k = begin + lane; k < end; k += 32) own = own > scores[k] ? own : scores[k];
+        top = own;
+        for (int from = 0; from < 32; ++from) top = fmaxf(top, __shfl_sync(~0u, own, from));
+        for (int k = begin + lane; k < end; k += 32) shifted[k] = scores[k] - top;""",
+        # the least of the negated scores, in a ring
+        """float least = INFINITY;
+        for (int k = begin + lane; k < end; k += 32) least = fminf(least, -scores[k]);
+        for (int d = 1; d < 32; d += d)
+            least = fminf(least, __shfl_sync(~0u, least, (lane + d) % 32));
+        for (int k = begin + lane; k < end; k += 32) shifted[k] = scores[k] + least;""",
+        # from the end of the row
+        """float top = -FLT_MAX;
+        for (int k = end - 1 - lane; k >= begin; k -= 32) top = max(top, scores[k]);
+        for (int d = 16; d; d >>= 1) top = max(top, __shfl_xor_sync(0xffffffffu, top, d, 32));
+        for (int k = end - 1 - lane; k >= begin; k -= 32) shifted[k] = scores[k] - top;""",
         # lane 0 has the largest and tells the others
         """float top = -3e38f;
         for (int k = begin + lane; k < end; k += 32) top = fmaxf(top, scores[k]);
@@ -358,6 +375,32 @@ RIGHT = {
             sum *= 2;
             for (int w = 0; w < words; ++w)
                 sum += __popc(A[row * words + w] & X[(p * words + w) * 32 + lane]);
+        }
+        Y[row * 32 + lane] = sum;""",
+        # the words outside, Horner inside
+        """int sum = 0;
+        for (int w = 0; w < words; ++w) {
+            const unsigned a = A[row * words + w];
+            const unsigned *x = X + w * 32 + lane;
+            int part = 0;
+            for (int p = planes; p--;) part = 2 * part + __popc(a & x[p * words * 32]);
+            sum += part;
+        }
+        Y[row * 32 + lane] = sum;""",
+        # ones by clearing the lowest
+        """unsigned sum = 0;
+        for (int i = 0; i < words * planes; ++i) {
+            const int w = i / planes, p = i % planes;
+            unsigned both = A[row * words + w] & X[(p * words + w) * 32 + lane];
+            for (; both; both &= both - 1) sum += 1u << p;
+        }
+        Y[row * 32 + lane] = sum;""",
+        # columns without a plane's bit cancel
+        """int sum = 0;
+        for (int w = 0; w < words; ++w) {
+            const unsigned a = A[row * words + w];
+            for (int p = 0; p < planes; ++p)
+                sum += (__popc(a) - __popc(a & ~X[(p * words + w) * 32 + lane])) * (1 << p);
         }
         Y[row * 32 + lane] = sum;""",
         # a bit at a time
