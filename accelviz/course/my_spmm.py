@@ -263,18 +263,18 @@ def _needed_for_long_rows(rung: int) -> Score:
 def _excess(counted: Score, needed: Score, rung: int, matrix: str) -> str:
     """Describe which count is larger than the rung needs, "" if none is."""
     texts = {
-        "requests": "the kernel makes {:,} requests",
-        "sectors": "the kernel moves {:,} sectors",
-        "longest": "the busiest warp makes {:,} requests",
-        "idle_share": "{:.1%} of the warps' time is idle",
+        "requests": "the kernel makes {} requests",
+        "sectors": "the kernel moves {} sectors",
+        "longest": "the busiest warp makes {} requests",
+        "idle_share": "{} of the warps' time is idle",
     }
     for name, text in texts.items():
         count, best = getattr(counted, name), getattr(needed, name)
-        if count > (best + _IDLE_SLACK if name == "idle_share" else _SLACK * best):
-            value = "{:.1%}" if name == "idle_share" else "{:,}"
+        most, unit = (best + _IDLE_SLACK, ".1%") if name == "idle_share" else (_SLACK * best, ",")
+        if count > most:
             return (
-                f"the result is right, but {text.format(count)} on {matrix}, "
-                f'and "{RUNGS[rung - 1]}" needs {value.format(best)}.'
+                f"the result is right, but {text.format(format(count, unit))} on {matrix}, "
+                f'and "{RUNGS[rung - 1]}" needs {best:{unit}}.'
             )
     return ""
 
@@ -296,13 +296,14 @@ def climb(rung: int, code: str) -> pd.DataFrame | None:
     DataFrame or None
         The score beside those of the rungs before, None if the kernel is not right.
     """
-    if "..." in _COMMENT_OR_TEXT.sub("", code):
+    stripped = _COMMENT_OR_TEXT.sub("", code)
+    if "..." in stripped:
         print("Not written yet: the kernel has dots (...) where your lines belong.")
         return None
     if reason := find_device("emulator").unavailable_reason():
         print(f"Not checked: {reason}")
         return None
-    if "__activemask" in _COMMENT_OR_TEXT.sub("", code):
+    if "__activemask" in stripped:
         print(
             "Not yet: __activemask() gives the lanes that run together at this moment, and a GPU "
             "may part the lanes of a subwarp. Compute the mask from the lanes that share the row."

@@ -164,7 +164,7 @@ __device__ constexpr float ZERO = 0.0f;
 +         for (int k
 # printf
 - INSIDE
-+ if (false) printf("%d runs, 100 %%\n", n_runs);
++ if (n_runs < 0) printf("%d runs, 100 %%\n", n_runs);
 # mathematics
 - sum);
 + fmaxf(sum, sum) + 0.0f * sqrtf(fabsf(sum)) + 0.0f * expf(0.0f));

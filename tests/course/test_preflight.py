@@ -247,6 +247,8 @@ def test_syntax_errors_are_reported_and_magics_are_none(assignment, check):
     assert "Cell 4 ('double') is not Python, line 3" in problem.text
     assert "retrun x" in problem.text
     assert checked.notebook is not None
+    checked = check(tiny.answered(assignment.released, double="def double(x):\n    \0return x"))
+    assert "is not Python, line 1" in problem_of(checked, "syntax").text
     fine = tiny.answered(assignment.released, double="%matplotlib inline\n!ls\n" + tiny.DOUBLE)
     assert check(fine).problems == ()
 

@@ -247,7 +247,7 @@ class _Repair:
             if cell.source.strip() == self.original[i].source.strip():
                 blank.append(f"cell {where}")
             elif cell.cell_type == "code" and (error := _syntax_error(cell.source)):
-                text = f"Cell {where} is not Python, line {error.lineno}: {error.msg}: "
+                text = f"Cell {where} is not Python, line {error.lineno or 1}: {error.msg}: "
                 text += (error.text or "").strip()[:60]
                 self.report("syntax", text, "Run the cell and mend it.")
         if blank and len(blank) == len(answers):

@@ -77,13 +77,15 @@ def totals(
                 remarks.append(f"{name}: not all graded by hand")
             date = due.get((name, student), general[name])
             folder = root / "submitted" / student / name
-            days = 0 if of_both.empty else _days_late(folder, date, trust_stamps=trust_stamps)
+            time = None if of_both.empty else handed_in(folder, trust_stamps=trust_stamps)
+            days = _days_late(time, date)
             if days:
                 charged = max(0, late_days + days - free_days) - max(0, late_days - free_days)
                 late_days += days
                 lost = round(min(1.0, charged * penalty / 100) * points, 2)
                 remarks.append(f"{name}: {days} days late, {lost:g} points less")
-                if _days_late(folder, date, trust_stamps=True) < days:
+                stamp = _stamped(folder)
+                if stamp is not None and _days_late(stamp, date) < days:
                     remarks.append(f"{name}: its timestamp.txt, which is not trusted, is earlier")
                 points -= lost
             row[name] = round(points, 2)
@@ -146,9 +148,8 @@ def _stamped(folder: Path) -> datetime.datetime | None:
         return None
 
 
-def _days_late(folder: Path, due: datetime.datetime, *, trust_stamps: bool) -> int:
-    """Return the days, rounded up; see `handed_in`."""
-    time = handed_in(folder, trust_stamps=trust_stamps)
+def _days_late(time: datetime.datetime | None, due: datetime.datetime) -> int:
+    """Return the days, rounded up; 0 if no time is known."""
     if time is None or due == datetime.datetime.max:
         return 0
     return max(0, math.ceil((time.replace(tzinfo=None) - due) / _DAY))

@@ -62,15 +62,16 @@ _REFUSED = {
 _WORDS = re.compile(
     r"\b(?:__attribute(?:__)?|_*asm(?:__)?|__declspec|__extension__|__typeof\w*|__thread|"
     r"__(?:builtin|sync_\w+_and|atomic|tsan|sanitizer|ubsan|cxa|gxx|cyg|gnu_cxx)_?\w*|_Z\w+|"
-    r"std|emulator\w*|EMULAT\w*|snprintf|strncat|strlen|memcmp|exit|abort|"
+    r"std|emulator\w*|EMULAT\w*|snprintf|strncat|strchr|strlen|memcmp|exit|abort|"
     r"modff?|frexpf?|remquof?|lgamma\w*_r)\b|\[\s*\[|<:|%:"
 )
 #: What a library imports: the emulator and its checks, startup of libraries, standard output.
 _IMPORTS = re.compile(
     r"_ZN8emulator\w+|_ZNSt8ios_base4Init\w+|__(?:tsan|ubsan|sanitizer_cov)_\w+|__cxa_\w+|"
     r"__gxx_personality_v0|_Unwind_Resume|__stack_chk_fail|__gmon_start__|_ITM_\w+|__dso_handle|"
-    r"_?_?(?:thread|block)Idx|(?:block|grid)Dim|warpSize|snprintf|strncat|strlen|printf|fflush|"
-    r"stdout|mem(?:cpy|cmp|set|move)|fe[sg]etround|__fpclassifyf?|__isnanf?|__isinff?|__signbitf?"
+    r"_?_?(?:thread|block)Idx|(?:block|grid)Dim|warpSize|snprintf|strncat|strchr|strlen|printf|"
+    r"fflush|stdout|mem(?:cpy|cmp|set|move)|fe[sg]etround|__fpclassifyf?|__isnanf?|__isinff?|"
+    r"__signbitf?"
 )
 
 
