@@ -857,8 +857,13 @@ def test_metadata_speaks_of_combined_warps_where_they_are(saved):
     """A row that a combined warp has is not said to be one warp's."""
     view = saved(explore("cora", row=1358))
     assert "6 combined warps share a row" in view.text(".av-of-told .av-below")
+    bits = view.page.locator(".av-of-told svg").first
+    assert "nonzeros of each28rows" in bits.text_content()
+    bits.locator("[data-f='field:3:0']").first.hover()
+    assert "How many nonzeros a combined warp takes" in view.text(".av-tip")
     view.choose("combined_warp", "false")
     assert "6 warps share a row" in view.text(".av-of-told .av-below")
+    assert "nonzeros of a warp28rows" in bits.text_content()
 
 
 #: Returns how many pixels at the right end of the tracks have the colour of idle time.

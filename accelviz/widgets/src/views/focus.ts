@@ -11,6 +11,7 @@ import {
 import type { Line } from "./reads";
 import {
   alsoReadText, headWord, idleSentence, meaningOf, outputText, PLACE, readsText, rowOfField,
+  withWorkers,
   workersText,
 } from "./sentences";
 
@@ -160,8 +161,10 @@ function fieldFocus(row: FollowedRow, record: MetadataRecord, word: number, inde
   const bits = field.bits === 32 ? "all 32 bits"
     : `bits ${32 - bitsAbove - field.bits} to ${31 - bitsAbove}`;
   const meaningEntry = MEANINGS.find(([name]) => field.name.startsWith(name));
-  const sentence = `${capitalize(field.name)}: ${number(field.value)}${rowOfField(row, field)}. ` +
-    `${meaningEntry ? `${meaningEntry[1]} ` : ""}It is in ${bits} of word ${word}. ` +
+  const name = withWorkers(row, capitalize(field.name));
+  const known = meaningEntry ? `${withWorkers(row, meaningEntry[1])} ` : "";
+  const sentence = `${name}: ${number(field.value)}${rowOfField(row, field)}. ` +
+    `${known}It is in ${bits} of word ${word}. ` +
     `${meaning ? `${capitalize(meaning)}.` : ""}` +
     (/place/.test(`${field.name} ${meaning}`) ? ` ${PLACE}` : "");
   return { sentence };

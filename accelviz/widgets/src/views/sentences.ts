@@ -18,9 +18,13 @@ export function rowOfField({ side }: FollowedRow, { name, value }: Field) {
   return row === undefined ? "" : ` (row ${number(row)})`;
 }
 
-/** What a metadata record says. Its warps are the partition's, which may be combined warps. */
-export const meaningOf = ({ worker }: FollowedRow, { meaning }: MetadataRecord) =>
-  worker === "combined warp" ? meaning.replace(/\bwarp(?=s?\b)/g, worker) : meaning;
+/** A text on metadata, whose warps are the partition's, which may be combined warps. */
+export const withWorkers = ({ worker }: FollowedRow, text: string) =>
+  worker === "combined warp" ? text.replace(/\bwarp(?=s?\b)/g, worker) : text;
+
+/** What a metadata record says. */
+export const meaningOf = (row: FollowedRow, { meaning }: MetadataRecord) =>
+  withWorkers(row, meaning);
 
 /** The output of the row: "row 7 of Y", or "168 numbers of scores". An output per nonzero is a row
  *  if the output is `wide` (has nCols columns) and there are several. */

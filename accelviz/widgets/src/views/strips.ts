@@ -7,7 +7,7 @@ import {
 import { clamp, count, type Field, type MetadataRecord, number, span } from "../numbers";
 import type { Picture } from "../types";
 import type { FollowedRow } from "./followed";
-import { rowOfField } from "./sentences";
+import { rowOfField, withWorkers } from "./sentences";
 
 const CELL = 34; // pixels: height of the strip
 const MANY = 120; // more runs than this are drawn as two shapes, alternating
@@ -89,7 +89,7 @@ export function metadataStrip(row: FollowedRow, width: number, record: MetadataR
       Math.floor(i / across) * HIGH, cell, row) };
   });
   const fieldTexts = drawn.map(({ fields }) => fields.map((field) =>
-    `${field.name} ${number(field.value)}${rowOfField(row, field)}`).join(", "));
+    `${withWorkers(row, field.name)} ${number(field.value)}${rowOfField(row, field)}`).join(", "));
   const label = `Metadata of ${record.title}: ${fieldTexts.join("; ")}.`;
   return { svg: picture(width, Math.ceil(drawn.length / across) * HIGH,
     drawn.map(({ svg }) => svg).join(""), label) };
@@ -107,7 +107,9 @@ function wordPicture(
     const fieldWidth = field.bits * cell, token = `field:${index}:${k}`;
     const look = k % 2 ? "av-field av-other" : "av-field";
     const value = number(field.value) + rowOfField(row, field);
-    const called = field.name.replace(/^info: /, ""), free = fieldWidth - textWidth(value) - 10;
+    const called = withWorkers(row, field.name).replace(/^info: /, "")
+      .replace("of a combined warp", "of each"); // which has no room here
+    const free = fieldWidth - textWidth(value) - 10;
     const size = textWidth(called) > free ? 11 : 12, name = shortened(called, free, size);
     parts.push(rect(x, top + 18, fieldWidth - 1, 20, { "class": look, "data-f": token }),
       textMark(x + 2, top + 53, name, "start",
