@@ -1,4 +1,4 @@
-"""The macros of the target that a kernel is compiled for, and the code that they exclude."""
+"""The macros of the target that a kernel is compiled for, and code that is not compiled."""
 
 import re
 import warnings
@@ -104,3 +104,45 @@ def test_a_compiler_that_dies_is_named(tmp_path):
     script.chmod(0o755)
     with pytest.raises(KernelError, match=r"k.cu: the compiler .*dying died \(-11\)"):
         run_compiler(Compiler((str(script),), "c++"), [], "k.cu")
+
+
+HELPER = "__device__ int one() { return 1; }\n"
+FINE = "__global__ void fine(int* Y) { Y[threadIdx.x] = one(); }\n"
+BROKEN = [
+    ("__global__ void broken(int* Y) { Y[0] = absent; }", "'absent'"),
+    ("__device__ int absent();\n__global__ void broken(int* Y) { Y[0] = absent() }", "';'"),
+    ('__global__ void broken(int* Y) { asm volatile("wgmma.fence.sync.aligned;"); }', "wgmma"),
+    (
+        "__device__ int bad() { return absent; }\n__global__ void broken(int* Y) { bad(); }",
+        "'absent'",
+    ),
+]
+
+
+@needs_compiler
+@pytest.mark.parametrize(("text", "reason"), BROKEN)
+def test_a_kernel_runs_beside_one_that_does_not_compile(text, reason):
+    source = f"{HELPER}{FINE}{text}\n"
+    for _ in range(2):  # compiled, and from the cache
+        with pytest.warns(
+            UserWarning, match=r"kernel.cu: not compiled: broken \(kernel.cu:\d: "
+        ) as caught:
+            outputs = emulate(source, 1, 4, np.zeros(4, np.int32), kernel="fine")
+        assert outputs["Y"].tolist() == [1] * 4
+        assert reason in str(caught[0].message)
+        assert "\n" not in str(caught[0].message)
+    with pytest.raises(KernelError, match=reason):
+        emulate(source, 1, 4, np.zeros(4, np.int32), kernel="broken")
+
+
+@needs_compiler
+def test_what_two_kernels_use_is_broken_for_both(tmp_path):
+    (tmp_path / "one.cuh").write_text("__device__ int one() { return absent; }\n")
+    path = tmp_path / "two.cu"
+    path.write_text(
+        f'#include "one.cuh"\n{FINE}__global__ void other(int* Y) {{ Y[threadIdx.x] = 2; }}\n'
+    )
+    with pytest.raises(KernelError, match=r"^one.cuh:1: .*'absent'"):
+        emulate(path, 1, 4, np.zeros(4, np.int32), kernel="fine")
+    with pytest.warns(UserWarning, match=r"two.cu: not compiled: fine \(one.cuh:1: .*'absent'"):
+        assert emulate(path, 1, 4, np.zeros(4, np.int32), kernel="other")["Y"][0] == 2

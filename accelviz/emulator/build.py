@@ -8,10 +8,10 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from accelviz.emulator import cache
 from accelviz.emulator.compiler import (
@@ -22,7 +22,7 @@ from accelviz.emulator.compiler import (
     unavailable_reason,
 )
 from accelviz.emulator.host_code import without_unmentioned
-from accelviz.emulator.source import declared_constant, standard_headers
+from accelviz.emulator.source import declared_constant, kernels_in, standard_headers
 from accelviz.emulator.target import DEFAULT, Conditionals, target_macros
 from accelviz.emulator.translation import translated
 from accelviz.errors import ArgumentError, KernelError
@@ -169,7 +169,8 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     """Compile a kernel to a shared library for the emulator's runtime; cached.
 
     `checked` instruments loads and stores. The library has the types of the variables `symbols`.
-    Returns its path.
+    Returns its path. Where another kernel of the source does not compile, the library has only
+    `kernel` and what it uses.
 
     Raises
     ------
@@ -178,6 +179,46 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     KernelError
         If the kernel does not compile; the message contains the compiler's.
     """
+    whole = _prepared(kernel, checked, symbols)
+    if cache.mark_used(whole.path):
+        return whole.path
+    alone = whole
+    if len(kernels_in(kernel.source)) > 1:
+        alone = _prepared(kernel, checked, symbols, alone=True)
+        if cache.mark_used(alone.path):
+            return alone.path
+    try:
+        whole.compile()
+    except KernelError as error:
+        if alone.path == whole.path:
+            raise
+        others = [name for name in kernels_in(whole.text) if name not in kernels_in(alone.text)]
+        more = f" and {len(others) - 4} more" if len(others) > 4 else ""
+        reason = error.problem.partition(": ")[2]
+        note = f"not compiled: {', '.join(others[:4]) or 'other code'}{more}"
+        try:
+            alone.compile(f"{note} ({error.argument}: {reason})")
+        except KernelError as of_kernel:
+            raise of_kernel from None
+        return alone.path
+    return whole.path
+
+
+class _Build(NamedTuple):
+    """A library to compile: its path, a function that compiles it, and the text of its code.
+
+    `compile` takes a sentence for `left_out`.
+    """
+
+    path: Path
+    compile: Callable[..., None]
+    text: str
+
+
+def _prepared(
+    kernel: Kernel, checked: bool, symbols: Sequence[str], *, alone: bool = False
+) -> _Build:
+    """Prepare the library of a kernel's source; with `alone`, of what the kernel uses."""
     compiler = require_compiler()
     # Before `kernels/`, so that the user's headers have precedence.
     user_folders = [f"-I{path}" for path in (kernel.folder, *kernel.include) if path]
@@ -196,7 +237,7 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     conditionals = Conditionals.of(origin[1])
     shipped = included_files(kernel.source, kernel_directory(), ()).values()
     needed, *near_texts = without_unmentioned(
-        (kernel.source, *included.values()), kernel.entry, (*symbols, *shipped)
+        (kernel.source, *included.values()), kernel.entry, (*symbols, *shipped), alone=alone
     )
     included = dict(zip(included, near_texts, strict=True))
     text = conditionals.mark(translated(needed, kernel.file), kernel.file)
@@ -219,33 +260,35 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     digest = _digest(compiler, *inputs, included)
     name = re.sub(r"\W+", "_", kernel.entry)[:80]
     path = cache.folder() / f"{name}-{digest}.so"
-    if cache.mark_used(path):
-        return path
-    with tempfile.TemporaryDirectory() as build_folder:
-        compiled = Path(build_folder) / "kernel.o"
-        source_folder = Path(build_folder, *"0" * _LEVELS)  # `..` leads to folders beside it
-        written, texts = source_folder / "kernel.cpp", {Path("kernel.cpp"): source}
-        for near, text in included.items():
-            text = with_optional_headers(translated(text, near.name), near.name)
-            texts[near] = f'#line 1 "{near.name}"\n{text}'
-        for near, text in texts.items():
-            (source_folder / near).parent.mkdir(parents=True, exist_ok=True)
-            (source_folder / near).write_text(text, "utf-8")
-        folders.insert(len(_HEADERS), f"-I{source_folder}")
-        header = _include_cuda_header(compiler, [*options, *_HEADERS])
-        command = [*options, *folders, *header, written]
-        if "-O0" in options:
-            bitcode = compiled.with_suffix(".bc")
-            warnings = run(compiler, [*command, "-emit-llvm", "-c", "-o", bitcode], *origin)
-            run(compiler, [*_OPTIMISED_BITCODE, bitcode, "-c", "-o", compiled], *origin)
-        else:
-            warnings = run(compiler, [*command, "-c", "-o", compiled], *origin)
-        if excluded := conditionals.left_out(warnings, kernel.arch):
-            left_out(path).write_text(excluded, "utf-8")
-        _link(compiler, compiled, path, *origin)
-    if digest.startswith("0"):  # one kernel of 16, as a list of 2,000 files takes 16 ms
-        cache.make_room(cache.folder())
-    return path
+
+    def compile_(note: str = "") -> None:
+        with tempfile.TemporaryDirectory() as build_folder:
+            compiled = Path(build_folder) / "kernel.o"
+            source_folder = Path(build_folder, *"0" * _LEVELS)  # `..` leads to folders beside it
+            written, texts = source_folder / "kernel.cpp", {Path("kernel.cpp"): source}
+            for near, text in included.items():
+                text = with_optional_headers(translated(text, near.name), near.name)
+                texts[near] = f'#line 1 "{near.name}"\n{text}'
+            for near, text in texts.items():
+                (source_folder / near).parent.mkdir(parents=True, exist_ok=True)
+                (source_folder / near).write_text(text, "utf-8")
+            folders.insert(len(_HEADERS), f"-I{source_folder}")
+            header = _include_cuda_header(compiler, [*options, *_HEADERS])
+            command = [*options, *folders, *header, written]
+            if "-O0" in options:
+                bitcode = compiled.with_suffix(".bc")
+                warnings = run(compiler, [*command, "-emit-llvm", "-c", "-o", bitcode], *origin)
+                run(compiler, [*_OPTIMISED_BITCODE, bitcode, "-c", "-o", compiled], *origin)
+            else:
+                warnings = run(compiler, [*command, "-c", "-o", compiled], *origin)
+            notes = [*filter(None, (note, conditionals.left_out(warnings, kernel.arch)))]
+            if notes:
+                left_out(path).write_text("; ".join(notes), "utf-8")
+            _link(compiler, compiled, path, *origin)
+        if digest.startswith("0"):  # one kernel of 16, as a list of 2,000 files takes 16 ms
+            cache.make_room(cache.folder())
+
+    return _Build(path, compile_, needed)
 
 
 def included_files(
@@ -320,7 +363,7 @@ def _include_cuda_header(compiler: Compiler, options: Sequence[str]) -> list[str
 
 
 def left_out(path: Path) -> Path:
-    """Return the path of a sentence on the code that the target's macros exclude, if any."""
+    """Return the path of a sentence on the code that is not compiled, if any."""
     return path.with_suffix(".left_out")
 
 

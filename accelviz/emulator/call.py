@@ -439,13 +439,13 @@ def _members(kernel: Kernel, parameter: signature.Parameter) -> dict[str, Member
 
 
 def _warn_of_excluded_code(call: KernelCall) -> None:
-    """Warn, at the line that calls the public function, of code that `#if` excludes."""
+    """Warn, at the line that calls the public function, of code that is not compiled."""
     if note := excluded_code(call):
         warnings.warn(f"{call.kernel.file}: {note}", stacklevel=3)
 
 
 def excluded_code(call: KernelCall) -> str:
-    """Return the sentence on the lines of the source that `#if` excludes, "" without such."""
+    """Return the sentence on code that `#if` excludes, or that is of broken kernels; "" if none."""
     note = left_out(call.library.path) if call.library else None
     return note.read_text("utf-8") if note and note.exists() else ""
 

@@ -104,13 +104,13 @@ def _blank(match: re.Match[str]) -> str:
 
 @functools.lru_cache(maxsize=64)
 def without_unmentioned(
-    texts: tuple[str, ...], entry: str, symbols: tuple[str, ...] = ()
+    texts: tuple[str, ...], entry: str, symbols: tuple[str, ...] = (), *, alone: bool = False
 ) -> tuple[str, ...]:
     """Blank the definitions of a source and its headers that no device code mentions.
 
     Stay what has `__device__` or its like, and what that mentions, directly or not. Device code
     that uses what only the host has, such as a launch, stays if the kernel `entry` or a variable
-    in `symbols` mentions it.
+    in `symbols` mentions it; with `alone`, so does all device code.
     """
     roots = {*re.findall(r"\w+", " ".join([entry, *symbols]))}
     by_text = [[_Definition.of(text, *span) for span in _definitions(text)] for text in texts]
@@ -130,7 +130,7 @@ def without_unmentioned(
         for name in one.names:
             by_name.setdefault(name, []).append(one)
     for one in definitions:
-        if (marks & one.words and not one.is_of_host) or not one.names:
+        if (marks & one.words and not one.is_of_host and not alone) or not one.names:
             pending.append(one)
     if not any(name in by_name for name in re.findall(r"\w+", entry.partition("<")[0])[-1:]):
         return tuple(texts)  # a macro makes it, or it is missing
