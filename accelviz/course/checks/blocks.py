@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from accelviz.course.checks import hidden
 from accelviz.course.checks.common import case, require, whole
-from accelviz.course.checks.remote import RIGHT_HELPERS, charged_once
+from accelviz.course.checks.remote import RIGHT_HELPERS, charged_once, results_of
 from accelviz.errors import PartitionError
 from accelviz.ordering import DegreeHistogram
 from accelviz.partition.block_level import BlockSetting, block_partition, block_workload, unpack
@@ -36,10 +36,11 @@ def pattern(pattern: Callable[..., Any], settings: Iterable[tuple[int, int]] = (
     """
     for setting in itertools.starmap(BlockSetting, settings):
         with case(_describe(setting)):
-            degrees = range(1, setting.deg_bound + 1)
-            for degree in degrees:
-                expected = right_pattern(degree, *dataclasses.astuple(setting))
-                actual = whole("the pattern", pattern(degree, *dataclasses.astuple(setting)))
+            values = dataclasses.astuple(setting)
+            calls = [(degree, *values) for degree in range(1, setting.deg_bound + 1)]
+            for (degree, *_), result in zip(calls, results_of(pattern, calls), strict=True):
+                expected = right_pattern(degree, *values)
+                actual = whole("the pattern", result)
                 require(
                     tuple(actual) == expected,
                     f"the pattern of degree {degree} is {tuple(actual)}, and should be {expected}",

@@ -9,11 +9,14 @@ from __future__ import annotations
 import builtins
 import functools
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from accelviz.course.autograde.wire import SubmissionLostError, decode, encode
 from accelviz.course.checks.common import remarks
+
+#: Calls of a student's function in one message.
+_CALLS = 64
 
 
 class Link:
@@ -171,6 +174,21 @@ def call_in_submission(subject: Any, function: str, *arguments: Any) -> Any:
     if link := link_of(subject):
         return link.request({"do": "run", "function": function}, subject, *arguments)
     return pkgutil.resolve_name(function)(subject, *arguments)
+
+
+def results_of(subject: Any, arguments: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+    """Yield the result of a student's function for each tuple of arguments.
+
+    A message has many calls, as each takes two switches between processes, which wait on a loaded
+    machine. If one call raises an exception, so does the first result of its message.
+    """
+    for first in range(0, len(arguments), _CALLS):
+        calls = list(arguments[first : first + _CALLS])
+        yield from call_in_submission(subject, f"{__name__}:_results", calls)
+
+
+def _results(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+    return [function(*arguments) for arguments in calls]
 
 
 def exception_of(name: str, text: str) -> Exception:
