@@ -234,6 +234,13 @@ def test_a_kernel_that_does_not_compile_shows_the_line_and_the_compiler_s_words(
         run("nonsense;")
 
 
+@pytest.mark.parametrize("n", [65, 5000])
+def test_more_parameters_than_an_answer_describes_are_refused(n):
+    source = f"__global__ void k({', '.join(f'int a{i}' for i in range(n))}) {{}}"
+    with pytest.raises(KernelError, match=f"^k: it has {n:,} parameters, more than 64"):
+        accelviz.emulate(source, 1, 1, *[0] * n)
+
+
 def test_a_compilation_is_used_again(monkeypatch, tmp_path):
     monkeypatch.setenv("ACCELVIZ_CACHE", str(tmp_path))
     kernel = as_kernel(accelviz.plan("cora", "accel_gcn").kernel)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 #: Modules of other devices, by name, imported at first use: `run_kernel` runs a KernelCall.
 _LAUNCHERS = {"cuda": "accelviz.devices.cuda.launch"}
+#: Most parameters of a kernel: a compiled library describes as many in its answer.
+_MAX_PARAMETERS = 64
 
 
 class Outputs(dict[str, npt.NDArray[Any]]):
@@ -275,6 +277,9 @@ class KernelCall:
     ) -> KernelCall:
         """Check the arguments of `emulate`; `must_build` raises an error if compilation fails."""
         launch.check(kernel.entry)
+        if len(kernel.names) > _MAX_PARAMETERS:
+            problem = f"it has {len(kernel.names):,} parameters, more than {_MAX_PARAMETERS}"
+            raise KernelError(kernel.entry, problem, "make them members of a structure")
         values = (symbols or {}).items()
         variables = {name: _symbol(name, value, kernel.source) for name, value in values}
         names, library = [*kernel.names], None

@@ -233,6 +233,17 @@ def test_the_row_of_the_story_is_that_of_the_other_groups_and_back(saved):
     assert "with row 1,358" in view.text("[data-control='all controls']")
 
 
+def test_a_wheel_over_a_field_scrolls_the_page_and_changes_no_value(saved):
+    view = saved(explore("cora"), viewport={"width": 848, "height": 500})
+    box = field(view, "block")
+    before = box.input_value()
+    box.click()
+    view.page.mouse.wheel(0, 120)
+    view.page.evaluate(FRAME)
+    assert box.input_value() == before
+    view.page.wait_for_function("scrollY > 0")
+
+
 def test_a_pressed_control_has_no_tooltip_in_the_way(saved):
     view = saved(explore("cora"), story=True, viewport={"width": 424, "height": 900})
     button = view.page.locator("[data-control='next step']")

@@ -68,6 +68,8 @@ function ranged(control: Ranged, output: TemplateResult | typeof nothing = nothi
     data-lm-suppress-shortcuts="true" aria-description=${title || nothing}
     ?hidden=${number === null} ?disabled=${high <= 0 && look === "av-steps"}
     .value=${look === "av-steps" ? String(number) : live(String(number ?? ""))} @change=${take}
+    @wheel=${(event: Event) => // the page scrolls, and the value stays
+      (event.target as HTMLElement).blur()}
     @keydown=${(event: KeyboardEvent) => {
       if (event.key === "Enter") take(event);
       control.key?.(event);
