@@ -109,6 +109,7 @@ def test_a_compiler_that_dies_is_named(tmp_path):
 HELPER = "__device__ int one() { return 1; }\n"
 FINE = "__global__ void fine(int* Y) { Y[threadIdx.x] = one(); }\n"
 BROKEN = [
+    ("__global__ void broken(int* Y) { __shared__ int a = 2; Y[0] = a; }", "a"),
     ("__global__ void broken(int* Y) { Y[0] = absent; }", "'absent'"),
     ("__device__ int absent();\n__global__ void broken(int* Y) { Y[0] = absent() }", "';'"),
     ('__global__ void broken(int* Y) { asm volatile("wgmma.fence.sync.aligned;"); }', "wgmma"),

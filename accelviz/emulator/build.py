@@ -179,29 +179,33 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     KernelError
         If the kernel does not compile; the message contains the compiler's.
     """
-    whole = _prepared(kernel, checked, symbols)
-    if cache.mark_used(whole.path):
+    whole, error = None, None
+    try:
+        whole = _prepared(kernel, checked, symbols)
+    except KernelError as of_translation:
+        error = of_translation
+    if whole and cache.mark_used(whole.path):
         return whole.path
-    alone = whole
-    if len(kernels_in(kernel.source)) > 1:
+    alone, kernels = whole, kernels_in(kernel.source)
+    if len(kernels) > 1:
         alone = _prepared(kernel, checked, symbols, alone=True)
         if cache.mark_used(alone.path):
             return alone.path
-    try:
-        whole.compile()
-    except KernelError as error:
-        if alone.path == whole.path:
-            raise
-        others = [name for name in kernels_in(whole.text) if name not in kernels_in(alone.text)]
-        more = f" and {len(others) - 4} more" if len(others) > 4 else ""
-        reason = error.problem.partition(": ")[2]
-        note = f"not compiled: {', '.join(others[:4]) or 'other code'}{more}"
+    if whole:
         try:
-            alone.compile(f"{note} ({error.argument}: {reason})")
-        except KernelError as of_kernel:
-            raise of_kernel from None
-        return alone.path
-    return whole.path
+            whole.compile()
+            return whole.path
+        except KernelError as of_compiler:
+            error = of_compiler
+    assert error is not None
+    if alone is None or (whole and whole.path == alone.path):
+        raise error
+    others = [name for name in kernels if name not in kernels_in(alone.text)]
+    more = f" and {len(others) - 4} more" if len(others) > 4 else ""
+    reason = error.problem.removeprefix("it does not compile for the emulator: ")
+    note = f"not compiled: {', '.join(others[:4]) or 'other code'}{more}"
+    alone.compile(f"{note} ({error.argument}: {reason})")
+    return alone.path
 
 
 class _Build(NamedTuple):
