@@ -629,6 +629,17 @@ def test_the_story_has_five_steps_and_all_controls_are_remembered(saved):
 ON_THE_WAY = "() => document.querySelectorAll('.av-zoomed').length"
 
 
+#: Goes to the next step of the story, and halts its animations at their beginning.
+HALT_AT_NEXT_STEP = """async () => {
+  document.querySelector("[data-control='next step']").click();
+  while (!document.getAnimations().length) await new Promise(requestAnimationFrame);
+  for (const one of document.getAnimations()) {
+    one.playbackRate = 0;
+    one.currentTime = 0;
+  }
+}"""
+
+
 def test_a_step_s_framed_mark_grows_into_the_next_picture(browser, tmp_path):
     path = explore("cora").save(tmp_path / "page.html", trace=False)
     page = browser.new_page(viewport={"width": 848, "height": 900})
@@ -638,8 +649,7 @@ def test_a_step_s_framed_mark_grows_into_the_next_picture(browser, tmp_path):
     stage, picture = page.locator(".av-stage"), page.locator(".av-story-picture:not(.av-zoomed)")
     for step in range(4):
         mark = page.locator(".av-chosen").bounding_box()
-        page.locator("[data-control='next step']").click()
-        page.evaluate(slow, 0)  # halts at the beginning
+        page.evaluate(HALT_AT_NEXT_STEP)
         whole, small = stage.bounding_box(), picture.bounding_box()
         assert page.evaluate(ON_THE_WAY) == 1
         assert small["width"] < 1.01 * whole["width"]
