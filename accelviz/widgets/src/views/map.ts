@@ -291,12 +291,14 @@ export const map: View = (host, act) => {
       sentence}${reason}</p>`;
   }
 
-  function cellAt(event: PointAt, { first, last, columns, lines }: Grid) {
+  function cellAt(event: PointAt, grid: Grid) {
+    const { first, last, columns, lines } = grid;
     const area = (event.target as Element).getBoundingClientRect();
     const share = clamp((event.clientX - area.left) / area.width, 0, 0.999999);
     const line = Math.floor(((event.clientY - area.top) / area.height) * lines);
-    const block = first + Math.floor(share * (last - first));
-    return { column: Math.floor(share * columns), line: clamp(line, 0, lines - 1), share, block };
+    const column = Math.floor(share * columns), under = first + Math.floor(share * (last - first));
+    const block = clamp(under, ...blocksIn(grid, column, under));
+    return { column, line: clamp(line, 0, lines - 1), share, block };
   }
 
   const cursors = [{ column: 0, line: 0 }, { column: 0, line: 0 }]; // of the keys, in each map
@@ -327,7 +329,9 @@ export const map: View = (host, act) => {
   }
 
   /** First and last block of a column. */
-  function blocksIn({ first, last, columns }: Grid, column: number, block: number) {
+  function blocksIn(
+    { first, last, columns }: Grid, column: number, block: number,
+  ): [number, number] {
     if (last - first <= columns) return [block, block];
     const blockAt = (edge: number) => first + Math.ceil((edge * (last - first)) / columns);
     const begin = blockAt(column);
@@ -351,10 +355,11 @@ export const map: View = (host, act) => {
     const [begin, end] = blocksIn(grid, column, block), several = end > begin;
     const most = grid.most(column, line);
     const share = several ? grid.columnShares(column)[1] : grid.shareOf(begin);
+    const mean = rounded(grid.mean(column, line), 1), units = mean === 1 ? unit : `${unit}s`;
     const sentence = `${several ? span("Block", begin, end) : `Block ${number(block)}`}, ` +
-      `warp ${line}: ${several ? `${rounded(grid.mean(column, line), 1)} ${unit}s on average, ` +
-      `${number(most)} at most` : count(most, unit)}. ` +
-      `${percent(share)} of the ${several ? "blocks'" : "block's"} warp time is idle.`;
+      `warp ${line}: ${several ? `${mean} ${units} on average, ${number(most)} at most`
+        : count(most, unit)}. ${percent(share)} of the ${
+        several ? "blocks' warp time is idle on average" : "block's warp time is idle"}.`;
     act.link.show({ sentence }, { x: event.clientX, y: event.clientY,
       target: event.target as Element });
   }

@@ -9,6 +9,7 @@ import { sayBeside, timesOfChange } from "../header";
 import { capitalize, count, micros, number, percent } from "../numbers";
 import type { View } from "../panel";
 import { widthOf } from "../plot";
+import { quartilesOverlap } from "../times";
 import type { Parameter, Picture, Scene, Side } from "../types";
 import { blockPicture, orderPicture } from "./assignment";
 import { causesOf } from "./charts";
@@ -274,8 +275,9 @@ export const story: View = (host, act) => {
     const fact = Math.abs(change) < 0.0005 ? "stays" : change < 0 ? "falls" : "rises";
     const [was, is] = timesOfChange(before, now, scene.b) ?? [];
     const time = was && is
-      ? ` The time ${is.median < was.median ? "falls" : is.median > was.median ? "rises" : "stays"
-      }: ${micros(was.median)} to ${micros(is.median)}.`
+      ? ` In one run the time ${quartilesOverlap(was, is) ? "stays within its spread"
+        : is.median < was.median ? "falls" : "rises"}: ${micros(was.median)} to ${
+        micros(is.median)}.`
       : " No time was recorded for this setting.";
     return html`<p>${knob.name} ${before.parameters[knob.name]} to ${
       now.parameters[knob.name]}: the idle share <b>${fact}</b>, ${
