@@ -330,7 +330,7 @@ def climb(rung: int, code: str) -> pd.DataFrame | None:
     except AccelvizError as error:
         problem = f"{where}{explained(error, code)}"
     if problem:
-        if "requests" in problem and _BOUND.search(_COMMENT_OR_TEXT.sub("", code)):
+        if "requests" in problem and _BOUND.search(stripped):
             problem += (
                 " The loop's bound may be loaded for each nonzero. Store row_pointers[... + 1] in "
                 "a variable before the loop."
