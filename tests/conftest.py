@@ -5,6 +5,7 @@ import contextlib
 import gc
 import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -154,11 +155,12 @@ def expected_skips(config, seen):
 
 
 def skips(reporter):
-    """Return the set of `test: reason` of skipped tests, without parameters."""
+    """Return the set of `test: reason` of skipped tests, without parameters and xdist's group."""
     lines = set()
     for report in reporter.stats.get("skipped", []):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        lines.add(f"{report.nodeid.partition('[')[0]}: {reason.removeprefix('Skipped: ')}")
+        test = re.split(r"[\[@]", report.nodeid, maxsplit=1)[0]
+        lines.add(f"{test}: {reason.removeprefix('Skipped: ')}")
     return lines
 
 

@@ -13,6 +13,7 @@ import tomllib
 import zipfile
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import elftools
 import numpy as np
@@ -21,6 +22,7 @@ import yaml
 
 import accelviz
 from tests.compilers import needs_compiler
+from tests.conftest import skips
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "accelviz"
@@ -328,3 +330,16 @@ def test_what_is_installed_is_what_is_locked():
         by_torch = of_cuda and "torch" in installed_names
         if name not in ("accelviz", "pip", "setuptools", "wheel") and not by_torch:
             assert (name, distribution.version.partition("+")[0]) in pinned
+
+
+def test_the_list_of_skipped_tests_names_neither_parameters_nor_groups():
+    reports = [
+        SimpleNamespace(
+            nodeid=f"tests/test_a.py::test_b{ending}", longrepr=("", 1, "Skipped: slow")
+        )
+        for ending in ("", "[1-x@y]", "@grader", "[1]@grader")
+    ]
+    assert skips(SimpleNamespace(stats={"skipped": reports})) == {"tests/test_a.py::test_b: slow"}
+    for line in (ROOT / "tests" / "skips.txt").read_text("utf-8").splitlines():
+        path, _, rest = line.removeprefix("? ").partition("::")
+        assert f"\ndef {rest.partition(':')[0]}(" in (ROOT / path).read_text("utf-8")
