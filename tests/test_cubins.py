@@ -1,6 +1,7 @@
 """The cache of machine code on disk: its key, damaged files, several processes, `warm`."""
 
 import logging
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -13,6 +14,7 @@ from accelviz.devices.cuda import cubins, nvrtc, warm
 from accelviz.devices.cuda.cubins import cached_cubin
 from accelviz.devices.usual import usual_kernels
 from accelviz.errors import DeviceUnavailable, KernelError
+from accelviz.measure.ladder import ladder
 from accelviz.plans import KernelSpec
 from tests.graphs import graph_of_degrees
 
@@ -211,3 +213,28 @@ def test_settings_of_large_graphs_are_among_the_usual_kernels():
     large = replace(large, config={**large.config, "blocks_per_sm": 16})
     assert small.config in kernels
     assert large.config in kernels
+
+
+def test_spilled_registers_of_the_ladder():
+    """Lesson 10 and the elective on the ladder: 16-byte loads spill at 32 columns."""
+    cupy_nvrtc = nvrtc.import_cupy().cuda.nvrtc
+
+    def used_and_spilled(rung, columns, room):
+        strategy, settings = ladder()[rung]
+        plan = accelviz.plan("cora", strategy, columns, **settings, blocks_per_sm=room)
+        spec = plan.calls[0].kernel
+        program = cupy_nvrtc.createProgram(spec.configured_source(), spec.file, [], [])
+        options = [*nvrtc.compile_options(spec), "-arch=sm_90", "--ptxas-options=-v"]
+        cupy_nvrtc.compileProgram(program, options)
+        log = cupy_nvrtc.getProgramLog(program)
+        words = (r"Used (\d+) registers", r"(\d+) bytes spill stores")
+        return [int(re.search(text, log)[1]) for text in words]
+
+    # Rooms of the recorded plans: tests/test_lesson_numbers.py.
+    registers, spilled = used_and_spilled("16-byte loads", 32, 16)
+    assert registers == 32
+    assert spilled > 100
+    assert 0.1 < used_and_spilled("nonzeros staged", 32, 16)[1] / spilled < 0.3
+    assert used_and_spilled("16-byte loads", 32, 8) == [64, 0]
+    for case in (("lane groups", 32, 8), ("16-byte loads", 128, 6), ("nonzeros staged", 32, 8)):
+        assert used_and_spilled(*case)[1] == 0

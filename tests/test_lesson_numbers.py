@@ -204,6 +204,15 @@ def waits():
         "graph == 'Collab-twin-shuffled' and columns == 32 and strategy == 'lane_groups'"
     )
     assert counters["registers"].iloc[0] == 32
+    lanes = records.recorded("lanes-h200").query(
+        "graph == 'Collab-twin-shuffled' and columns == 32 and state == 'warm'"
+    )
+    rule = "lane_groups group_nzs=32 short_nzs=8 block_threads=128 lanes=8 column_tile=32"
+    rule += " block_order=place at_once=2 blocks_per_sm="
+    rooms = latest(labelled(lanes, {room: f"{rule}{room}" for room in (10, 12)}))
+    us = rooms.set_index("strategy")["median_us"]
+    assert us[12] > us[10]
+    yield "room for 12 is even slower than for 10"
     yield f"{counters['l2_pct'].iloc[0]:.0f} % of its throughput"
 
 
@@ -337,9 +346,26 @@ def limits(compulsory):
     ]
     for name, (size, speed, us) in zip(("gathered", "everything else"), parts, strict=True):
         yield f"| {name} | {size:.0f} | {speed:.1f} | {us:.1f} |"
+    yield from wide_and_shuffled(times)
     limit = sum(us for *_, us in parts)
     assert limit == pytest.approx(row["gather_limit_us"], rel=0.01)  # row pointers had 4 bytes
     yield f"| limit | | | {limit:.1f} |"
+
+
+def wide_and_shuffled(times):
+    """Lesson 9: cuSPARSE on Yelp's twin in shuffled order."""
+    shuffled = times.query("graph == 'Yelp-twin-shuffled' and state == 'warm'")
+    rows = latest(labelled(shuffled, {"cusparse": CUSPARSE})).set_index("columns")
+    wide, narrow = rows.loc[128], rows.loc[16]
+    yield f"with 128 columns $X$ has {wide['rows'] * 512 / 2**20:.0f} MiB"
+    assert narrow["rows"] * 64 < 50 * 2**20  # fits into the L2
+    gathered = 512 * wide["nonzeros"]
+    yield f"in any kernel: {gathered / 1e9:.1f} GB, which take " + (
+        f"{gathered / wide['gather_gb_per_s'] / 1000:,.0f} µs"
+    )
+    shares = (100 * rows["gather_limit_us"] / rows["median_us"]).round().astype(int)
+    yield f"cuSPARSE takes {wide['median_us']:,.0f} µs, {shares[128]} % as fast as the limit"
+    yield f"cuSPARSE reaches {shares[16]} %"
 
 
 def rungs():
@@ -363,6 +389,8 @@ def rungs():
     ):
         yield f"| {name} | {requests:,} |"
     yield f"has {ours.longest} requests in place of {my_spmm.RIGHT[6].longest}"
+    yield from blocks_not_full(ours)
+    yield from vector_loads(gains)
     tile = records.recorded("tensor-tiles").query("graph == 'cora' and operation == 'spmm'").iloc[0]
     yield f"Cora's matrix has {tile['nonzeros'] / tile['tiles_before']:.1f} nonzeros in the mean"
     shares = records.recorded("bits-accuracy").query("data == 'cora' and model == 'gcn'")
@@ -384,6 +412,39 @@ def rungs():
         f"{ms['Edges']:.2f} ms on one"
     )
     yield two_gpus()
+
+
+def blocks_not_full(score):
+    """Lesson 10: the idle requests of rung 8, by the plan's records."""
+    plan = my_spmm.MySpmm(my_spmm.right_version(8), 8).plan(accelviz.load_graph("cora"), 64)
+    nonzeros, _, _, rows = plan.layout.metadata[plan.layout.metadata[:, 3] > 0].T
+    idle_warps = 4 - -(-rows // 2)
+    # A warp with rows has 2 + 2 ceil(nonzeros / 16) + nonzeros more requests than one without.
+    idle = (idle_warps * (2 + 2 * -(-nonzeros // 16) + nonzeros)).sum()
+    yield f"{(idle_warps > 0).sum()} of {len(plan.layout.metadata)} blocks have such warps"
+    lasting = score.requests / (1 - score.idle_share)
+    yield f"have {100 * idle / (score.idle_share * lasting):.0f} % of the idle requests"
+
+
+def vector_loads(gains):
+    """Lesson 10: room for blocks and gains of 16-byte loads; `test_spilled_registers` has more."""
+    settings = records.recorded("ladder-h200").query("strategy == 'lane_groups'")
+    settings = settings[settings["parameters"].str.contains("stage=False")]
+    rooms = settings.assign(room=settings["parameters"].str.extract(r"blocks_per_sm=(\d+)")[0])
+    vector = rooms["parameters"].str.extract(r"vector=(\d)")[0].rename("vector")
+    rooms = rooms.groupby([vector, "columns"])["room"].agg(set)
+    assert rooms["1", 32] == {"8"}
+    assert rooms["4", 32] == {"16"}
+    assert rooms["4", 128] == {"6"}
+    yield "the room: for 16 blocks on an SM in place of 8. That leaves 32 registers"
+    yield "At 128 columns there is room for 6 blocks"
+    narrow, wide = (gains.loc["16-byte loads"].xs(d, level="columns") for d in (32, 128))
+    assert {name.split("-twin")[0] for name in narrow.index[narrow < 1]} == {
+        *("com-amazon", "Citation")
+    }
+    staged = gains.loc["nonzeros staged"].xs(32, level="columns")
+    assert (narrow * staged > 1).all()
+    yield f"gain at least {100 * (wide.min() - 1):.0f} % on every graph"
 
 
 def two_gpus():

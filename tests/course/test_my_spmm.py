@@ -12,6 +12,7 @@ from accelviz.errors import ArgumentError
 from accelviz.measure import features
 from accelviz.strategies import find_strategy
 
+from ..test_elective_numbers import FOLDER, sentences
 from .rung_answers import GUARD, RIGHT, WRONG
 from .wrong_lines import with_pieces_replaced
 
@@ -51,6 +52,19 @@ def test_scores_of_right_versions(rung):
     assert counted == my_spmm.RIGHT[rung - 1]
 
 
+def test_idle_shares_of_rung_8_by_columns():
+    cora, text = my_spmm.load_graph(my_spmm.GRAPH), sentences(LESSON)
+    for columns, lanes in ((32, 8), (16, 4)):
+        plan = my_spmm.MySpmm(my_spmm.right_version(8), 8).plan(cora, columns)
+        assert plan.buffers.arrays["lanes"] == lanes
+        idle = my_spmm.score(plan, features(cora.shape[1], columns)).idle_share
+        assert f"| {columns} | {lanes} | {4 * 32 // lanes} | {100 * idle:.1f} % |" in text
+    # With 128 columns a subwarp is a warp, and rung 8 does the work of rung 7.
+    for columns, rung in ((128, 7), (64, 8)):
+        row = f"| {100 * my_spmm.RIGHT[rung - 1].idle_share:.1f} % |"
+        assert f"| {columns} | {columns // 4} | {512 // columns} {row}" in text
+
+
 def test_scores_of_recorded_strategies():
     cora = my_spmm.load_graph(my_spmm.GRAPH)
     plan = find_strategy("lane_groups").plan(cora, my_spmm.COLUMNS)
@@ -58,6 +72,7 @@ def test_scores_of_recorded_strategies():
     assert counted == my_spmm.RECORDED["lane_groups"]
 
 
+LESSON = FOLDER.parent / "10-your-own-kernel.ipynb"
 ANSWERS = [(rung, number) for rung in WRONG for number in range(len(WRONG[rung]))]
 
 
