@@ -364,6 +364,7 @@ WRONG = {
         },
         {"-3e38f": "-10000.0f"},
         {"-3e38f": "-1e30f"},
+        {"-3e38f": "-1e37f"},
         {"scores[k] - top": "top - scores[k]"},
         {"d = 16": "d = 8"},
         {"fmaxf(top, scores[k])": "fmaxf(top, fabsf(scores[k]))"},

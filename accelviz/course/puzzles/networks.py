@@ -42,10 +42,10 @@ def edge_gradient(rng: np.random.Generator) -> Iterator[Case]:
 def largest(rng: np.random.Generator) -> Iterator[Case]:
     """Subtract from the scores of each row the largest, one warp per row, two warps per block."""
     for degrees, offset, unit in zip(
-        _DEGREES, (-6000, 0, -6000, -6000, -7000), (1, 1, 2.0**100, 1, 2.0**20), strict=True
+        _DEGREES, (-6000, 0, -6000, -6000, -7000), (1, 1, 2.0**114, 1, 2.0**20), strict=True
     ):
         A, n = matrix(rng, degrees, 60), len(degrees)
-        # Negative, in some cases far below: an initial maximum of 0, -999 or -1e30 is wrong.
+        # Negative, in some cases far below: an initial maximum of 0, -999 or -1e37 is wrong.
         scores = ((50 * A.data + offset) * unit).astype(np.float32)
         for begin, end in pairwise(A.indptr):
             if end - begin > 32:  # move the largest of a long row behind its first 32
