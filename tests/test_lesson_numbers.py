@@ -541,6 +541,15 @@ def exercises():
     room = 12 * nonzeros
     yield f"it is degree {degree}: twelve warps of {nonzeros} nonzeros have room for {room}"
     yield f"and {100 * (1 - degree * rows / room):.1f} % of that is empty"
+    counts = [
+        dict(enumerate(np.bincount(accelviz.load_graph(name).degrees).tolist()))
+        for name in ("cora", "mit8")
+    ]
+    counts = [{d: rows for d, rows in table.items() if d and rows} for table in counts]
+    few, many = (right_function("empty_blocks")(table, published) for table in counts)
+    assert few == 0
+    blocks = accelviz.plan("mit8", "accel_gcn", 32).launch.grid[0]
+    yield f"There {many} of {blocks + many:,} blocks are empty"
     idle = accelviz.plan(cora, "accel_gcn", 32).statistics.idle_share
     yield f"Cora idles for {100 * idle:.0f} %"
 
