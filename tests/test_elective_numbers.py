@@ -238,8 +238,8 @@ def bits(names):
     yield f"4 bits keep {shares[4]:.0f} %"
     assert records.recorded("bits-parts").set_index("graph").loc["citeseer", "jumped_8"] == 0
     accuracies = names["accuracies"].query("bits == 2").groupby(["how", "data"])["accuracy"]
-    kept, spread = accuracies.mean(), accuracies.std()
-    more = 100 * (kept["trained"] - kept["quantized afterwards"])
+    mean, spread = accuracies.mean(), accuracies.std()
+    more = 100 * (mean["trained"] - mean["quantized afterwards"])
     assert more[["cora", "citeseer"]].to_numpy() == pytest.approx([5, 5], abs=1.5)
     yield "On Cora and Citeseer it keeps about 5 points more than quantizing"
     assert more["planted"] < 0

@@ -255,15 +255,17 @@ def test_a_compilation_is_used_again(monkeypatch, tmp_path):
 
 def test_the_documentation_s_code_does_what_it_says():
     text = (Path(__file__).parents[1] / "docs" / "emulator.md").read_text("utf-8")
-    example, mistake, traffic = re.findall(r"```python\n(.*?)```", text, re.S)
+    example, traffic = re.findall(r"```python\n(.*?)```", text, re.S)
     names = {}
     exec(example, names)
     assert names["sums"].tolist() == [*range(1, 101)]
     assert example.rstrip().endswith(f"# {names['sums'][99]}")
-    said = re.search(r"KernelError: (.*?)\n\n", text, re.S)[1]
+    mistake = re.search(r"```cuda\n(.*?)```", text, re.S)[1]
     with pytest.raises(KernelError) as caught:
-        exec(mistake, {})
-    assert str(caught.value) == " ".join(said.split())
+        accelviz.emulate(mistake, 1, 64, np.zeros(64, np.float32), np.zeros(64, np.float32))
+    said, to_do = str(caught.value).split("kernel.cu:4: ")[1].split(" What to do: ")
+    assert f"reversed.cu:4: error: reversed: {said} [unwritten]" in text
+    assert f"What to do: {to_do}" in text
     names = {}
     exec(traffic, names)
     assert len(names["traced"])

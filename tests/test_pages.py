@@ -99,9 +99,12 @@ def test_tools_are_compared_on_the_same_runs_and_misses_are_named():
     assert cells["compute-sanitizer, all four"] == ["1 of 1", "1 of 1", "1 of 1", "6.00"]
     assert cells["**emulator**"] == ["0 of 1", "0 of 1", "0 of 1", "1.00"]
     names = checkers.exceptions(rows)
-    assert "The emulator misses: `sum`, late write (2 warps)." in names
+    assert "Misses of emulator: `sum`, late write (2 warps)." in names
     assert "False alarms of initcheck: `sum` (2 warps)." in names
-    assert "False alarms of racecheck: none." in names
+    assert (
+        "None: false alarms of emulator; false alarms of memcheck; false alarms of racecheck;"
+        in names
+    )
     assert "3 runs; the tables compare the 2" in checkers.corpus(rows)
 
 

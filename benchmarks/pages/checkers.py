@@ -81,15 +81,15 @@ def exceptions(table: pd.DataFrame) -> str:
     """Return a list of the mistakes that the emulator misses, and of all false alarms."""
     mine = table[table["tool"] == "emulator"]
     groups = (
-        ("The emulator misses", mine[(mine["kind"] != "") & (mine["found"] == 0)]),
+        ("Misses of emulator", mine[(mine["kind"] != "") & (mine["found"] == 0)]),
         *(
             (f"False alarms of {tool}", table[(table["tool"] == tool) & (table["kind"] == "")])
             for tool in ("emulator", "GPU", *SANITIZER)
         ),
     )
-    lines = []
+    lines, without = [], []
     for title, rows in groups:
-        if rows.empty and not title.startswith("The"):
+        if rows.empty and not title.startswith("Misses"):
             continue
         if title.startswith("False"):
             rows = rows[(rows["found"] == 1) | (rows["result"] == "wrong")]
@@ -97,7 +97,12 @@ def exceptions(table: pd.DataFrame) -> str:
             f"`{kernel}`{f', {kind}' if kind else ''} ({', '.join(map(str, warps))} warps)"
             for (kernel, kind), warps in rows.groupby(["kernel", "kind"], sort=False)["warps"]
         ]
-        lines.append(f"- {title}: {'; '.join(names) or 'none'}.")
+        if names:
+            lines.append(f"- {title}: {'; '.join(names)}.")
+        else:
+            without.append(title[:1].lower() + title[1:])
+    if without:
+        lines.append(f"- None: {'; '.join(without)}.")
     return "\n".join(lines)
 
 
