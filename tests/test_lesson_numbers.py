@@ -357,7 +357,8 @@ def wide_and_shuffled(times):
     shuffled = times.query("graph == 'Yelp-twin-shuffled' and state == 'warm'")
     rows = latest(labelled(shuffled, {"cusparse": CUSPARSE})).set_index("columns")
     wide, narrow = rows.loc[128], rows.loc[16]
-    yield f"with 128 columns $X$ has {wide['rows'] * 512 / 2**20:.0f} MiB"
+    mebibytes = wide["rows"] * 512 / 2**20
+    yield f"$X$ of Yelp's twin has {mebibytes:.0f} MiB, {mebibytes / 50:.0f} times the L2"
     assert narrow["rows"] * 64 < 50 * 2**20  # fits into the L2
     gathered = 512 * wide["nonzeros"]
     yield f"in any kernel: {gathered / 1e9:.1f} GB, which take " + (
