@@ -15,6 +15,9 @@ struct Largest {
     static DEVICE_INLINE float neutral() {
         return __int_as_float(0xff800000);
     }
+    static DEVICE_INLINE bool beats(float x, float best) {
+        return x > best;
+    }
     static DEVICE_INLINE void replace(float &best, float x) {
         EXTREMUM_OF("max", >, best, x);
     }
@@ -23,6 +26,9 @@ struct Largest {
 struct Least {
     static DEVICE_INLINE float neutral() {
         return __int_as_float(0x7f800000);
+    }
+    static DEVICE_INLINE bool beats(float x, float best) {
+        return x < best;
     }
     static DEVICE_INLINE void replace(float &best, float x) {
         EXTREMUM_OF("min", <, best, x);
@@ -93,6 +99,41 @@ struct Extremum : Sums, NoTotals {
             const int of_batch = number > 1 && first == 0.0f ? ~number : column;
             bits =
                 __int_as_float(before == best ? merged(__float_as_int(bits), of_batch) : of_batch);
+        }
+    }
+    // Accumulates nonzeros `begin` to `end` - 1 of a block; absent items follow them. Sources are
+    // indices of nonzeros in place of columns, so that equal numbers, which are rare, can be
+    // counted afterwards: a number costs four instructions. The source of a NaN has no meaning.
+    template <int N>
+    DEVICE_INLINE void accumulate_run(State<2> &state, const Item (&items)[N], int begin,
+                                      int end) const {
+        bool any_equal = false;
+#pragma unroll
+        for (int c = 0; c < WIDTH; ++c) {
+            float &best = state.sums[0].x[c], &bits = state.sums[1].x[c];
+#pragma unroll
+            for (int n = 0; n < N; ++n) {
+                const float x = items[n].x.x[c];
+                any_equal |= x == best;
+                if (Reduction::beats(x, best)) bits = __int_as_float(begin + n);
+                Reduction::replace(best, x);
+            }
+        }
+        if (!any_equal) return;
+#pragma unroll
+        for (int c = 0; c < WIDTH; ++c) {
+            float &bits = state.sums[1].x[c];
+            int number = 0, earliest = -1;
+#pragma unroll
+            for (int n = N - 1; n >= 0; --n) {
+                if (items[n].x.x[c] == state.sums[0].x[c] && begin + n < end) {
+                    ++number;
+                    earliest = begin + n;
+                }
+            }
+            const int source = __float_as_int(bits);
+            const int of_batch = number > 1 && first == 0.0f ? ~number : earliest;
+            bits = __int_as_float(source >= begin ? of_batch : merged(source, of_batch));
         }
     }
     DEVICE_INLINE void merge_sums(State<2> &state, const State<2> &part, float) const {

@@ -120,6 +120,33 @@ DEVICE_INLINE State<Functor::OUTPUTS> process_nonzeros(Functor &functor, const N
     return state;
 }
 
+// Sources are indices of nonzeros until the end. Of the last nonzeros some may be absent.
+template <class Reduction>
+DEVICE_INLINE State<2> process_nonzeros(Extremum<Reduction> &functor, const Nonzeros &nonzeros,
+                                        int begin, int end, int, const Position &position) {
+    constexpr int N = Config::at_once;
+    State<2> state = initial_state<Extremum<Reduction>>();
+    typename Extremum<Reduction>::Item items[N];
+    int k = begin;
+    for (; k + N <= end; k += N) {
+#pragma unroll
+        for (int n = 0; n < N; ++n) items[n] = functor.item(position, nonzeros.columns[k + n]);
+        functor.accumulate_run(state, items, k, k + N);
+    }
+    if (k < end) {
+        int columns[N];
+        load_items(functor, nonzeros, k, end, position, columns, items);
+        functor.accumulate_run(state, items, k, end);
+    }
+#pragma unroll
+    for (int c = 0; c < WIDTH; ++c) {
+        float &bits = state.sums[1].x[c];
+        const int source = __float_as_int(bits);
+        if (source >= 0) bits = __int_as_float(nonzeros.columns[source]);
+    }
+    return state;
+}
+
 // The gradient of extrema finds the nonzeros to load before it loads them.
 DEVICE_INLINE State<1> process_nonzeros(ExtremumSources &functor, const Nonzeros &nonzeros,
                                         int begin, int end, int row, const Position &position) {

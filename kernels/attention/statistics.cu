@@ -75,17 +75,22 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
     if (unit >= (long long)n_targets * heads) return;
     const Position position = position_of(unit, heads, n_cols);
     const int row = int(unit / heads);
+    Vector sources[Config::lane_vectors] = {}, dy[Config::lane_vectors] = {};
+#pragma unroll
+    for (int v = 0; v < Config::lane_vectors; ++v) {
+        if (!position.has(v)) continue;
+        sources[v] = load_sources(source, position, row, v);
+        dy[v] = __ldg(position.vector(dY, row, v));
+    }
     bool is_tied = false;
 #pragma unroll
     for (int v = 0; v < Config::lane_vectors; ++v) {
         if (!position.has(v)) continue;
-        const Vector sources = load_sources(source, position, row, v);
-        const Vector dy = __ldg(position.vector(dY, row, v));
 #pragma unroll
         for (int j = 0; j < Config::vector; ++j) {
-            const int from = __float_as_int(part(sources, j));
+            const int from = __float_as_int(part(sources[v], j));
             is_tied |= from < -1;
-            if (from >= 0) atomicAdd(dX + position.element(from, v) + j, part(dy, j));
+            if (from >= 0) atomicAdd(dX + position.element(from, v) + j, part(dy[v], j));
         }
     }
     const bool any_tied = __any_sync(Position::lanes(), is_tied);

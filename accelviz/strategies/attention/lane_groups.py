@@ -27,6 +27,7 @@ from accelviz.strategies.attention.walks import (
     row_call,
 )
 from accelviz.strategies.blocks import POWERS
+from accelviz.strategies.lanes import cover
 from accelviz.strategies.subwarps import (
     TILE_BYTES,
     TILED_BYTES,
@@ -239,8 +240,17 @@ class BySource(LaneGroups):
         check(graph, n_cols)
         provenance = Provenance(self, graph.values, widths, settings)
         plan, _ = self.walk(_TIED, graph, None, provenance)
-        operands, lanes = ("dY", "source", "tied", "dX"), self.lane_config(settings, widths)
-        first = row_call("unique_extrema", operands, graph.pattern, heads, lanes)
+        # One column a lane: an instruction's atomics on neighboring columns share sectors.
+        lanes = cover(
+            n_cols, min(WARP_SIZE, 1 << (n_cols - 1).bit_length()), widest=1, one_tile=True
+        )
+        first = row_call(
+            "unique_extrema",
+            ("dY", "source", "tied", "dX"),
+            graph.pattern,
+            heads,
+            lane_config(lanes, n_cols, self.head_tiles(widths)),
+        )
         buffers = plan.buffers
         workspace = {**buffers.workspace, "tied": (graph.n_rows * heads, np.uint8)}
         arrays = {**buffers.arrays, "n_targets": np.int32(graph.n_rows)}
