@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Threads of OpenMP (torch) and OpenBLAS (NumPy) spin while they wait, which takes a third of the
+# processor time of the tests with torch where workers share processors. Set before their import.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # No deadline, because Numba compiles inside some of the examples.
 settings.register_profile("accelviz", deadline=None)
 settings.load_profile("accelviz")

@@ -1,6 +1,7 @@
 """Every kernel compiles for every supported architecture, with no GPU present."""
 
 import dataclasses
+import functools
 import re
 
 import pytest
@@ -83,13 +84,25 @@ def _nvrtc():
 @each_variant
 def test_compiles_to_machine_code(strategy, parameters):
     """Compile for every column count and architecture; variants pair them in turn."""
-    check_compiles(strategy, parameters, range(pairs_a_day(strategy)))
+    specs = functools.partial(kernels_of, strategy, **parameters)
+    check_compiles(strategy, parameters, range(pairs_a_day(strategy)), specs)
 
 
 @pytest.mark.long
 @each_variant
 def test_compiles_to_machine_code_with_the_other_pairs(strategy, parameters):
-    check_compiles(strategy, parameters, range(pairs_a_day(strategy), len(COLUMNS)))
+    """Compile the kernels that no earlier variant has.
+
+    Operations beyond SpMM and SDDMM share device code, so each variant of theirs has every second
+    of the other pairs, and the next variant those between.
+    """
+    first = pairs_a_day(strategy)
+    pairs = range(first, len(COLUMNS))
+    if first == 1:
+        pairs = pairs[VARIANTS.index((strategy, parameters)) % 2 :: 2]
+    check_compiles(
+        strategy, parameters, pairs, functools.partial(own_kernels, strategy, parameters)
+    )
 
 
 def pairs_a_day(strategy):
@@ -97,14 +110,14 @@ def pairs_a_day(strategy):
     return 2 if strategy not in KERNELS or strategy.operation in (SPMM, SDDMM) else 1
 
 
-def check_compiles(strategy, parameters, pairs):
+def check_compiles(strategy, parameters, pairs, specs_for):
     done = set()
     turn = VARIANTS.index((strategy, parameters))
     for i in pairs:
         n_cols = COLUMNS[(turn + i) % len(COLUMNS)]
         arch = ARCHITECTURES[(turn // len(COLUMNS) + i) % len(ARCHITECTURES)]
         try:
-            specs = kernels_of(strategy, n_cols, **parameters)
+            specs = specs_for(n_cols=n_cols)
         except PartitionError as error:  # a head too wide for registers
             assert "n_cols" in str(error)  # noqa: PT017
             continue
@@ -187,15 +200,61 @@ def test_the_switch_that_records_warps_is_on_the_first_line(strategy, parameters
             assert kernel.partition(") {")[2].split()[0] == f"{MARK};"
 
 
+def test_only_one_header_defines_the_macro_that_records_warps():
+    """Without the switch the macro is empty, and no kernel sees another one."""
+    texts = {
+        name: (files.kernel_directory() / name).read_text("utf-8")
+        for name in files.kernel_names("*.cu*")
+    }
+    common = texts.pop("common.cuh")
+    defined = re.findall(rf"^#(?:ifdef|else|endif)\b.*|^#define {MARK}\b.*", common, re.MULTILINE)
+    empty = defined.index(f"#define {MARK}")
+    assert defined[empty - 3] == f"#ifdef {SWITCH}"
+    assert defined[empty - 1 : empty + 2 : 2] == ["#else", "#endif"]
+    redefined = re.compile(rf"{SWITCH}|#\s*(?:define|undef)\s+{MARK}")
+    assert [name for name, text in texts.items() if redefined.search(text)] == []
+
+
 @pytest.mark.sample(10)
 @each_variant
 def test_the_switch_that_records_warps_costs_nothing_when_off(strategy, parameters):
-    """The macro is the same in all kernels, so `make test` checks a sample of them."""
-    for spec in own_kernels(strategy, parameters, 1):
-        bare = dataclasses.replace(spec, code=spec.source().replace(f"{MARK};", ""))
-        assert code_of(spec) == code_of(bare)
-        on = dataclasses.replace(spec, defines={SWITCH: 1})
-        assert code_of(on) != code_of(spec)
+    """The macro is the same in all kernels, so one kernel of each folder is compiled without it.
+
+    With the switch, one kernel of each file is compiled.
+    """
+    for spec in first_of_files(strategy, parameters):
+        code = code_of(dataclasses.replace(spec, defines={SWITCH: 1}))
+        if spec.file == first_file_of(spec.file.partition("/")[0]):
+            bare = dataclasses.replace(spec, code=spec.source().replace(f"{MARK};", ""))
+            assert code_of(spec) == code_of(bare)
+            assert code != code_of(spec)
+
+
+def first_of_files(strategy, parameters) -> list[KernelSpec]:
+    """Return a kernel of each file of which no earlier variant has one."""
+    earlier = files_before(VARIANTS.index((strategy, parameters)))
+    specs = {spec.file: spec for spec in kernels_of(strategy, 1, **parameters)}
+    return [spec for file, spec in specs.items() if file not in earlier]
+
+
+@functools.cache
+def files_before(position) -> set[str]:
+    """Return the files of the kernels of all variants before a position."""
+    return {
+        spec.file
+        for strategy, parameters in VARIANTS[:position]
+        for spec in kernels_of(strategy, 1, **parameters)
+    }
+
+
+@functools.cache
+def first_file_of(folder) -> str:
+    return next(
+        spec.file
+        for strategy, parameters in VARIANTS
+        for spec in kernels_of(strategy, 1, **parameters)
+        if spec.file.startswith(f"{folder}/")
+    )
 
 
 def code_of(spec) -> bytes:

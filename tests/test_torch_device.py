@@ -305,10 +305,12 @@ def test_kernels_of_operations_are_among_those_that_doctor_compiles():
         assert (spec.configured_source(), spec.entry, str(spec.defines)) in known
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.4])
-@pytest.mark.parametrize(("heads", "n_cols"), [(3, 5), (1, 16), (8, 8)])
+@pytest.mark.parametrize(
+    ("heads", "n_cols", "rate"), [(3, 5, 0.0), (3, 5, 0.4), (1, 16, 0.4), (8, 8, 0.0)]
+)
 @pytest.mark.parametrize("score", operators.ATTENTION_OPERANDS)
 def test_attention_and_its_gradient(on, score, heads, n_cols, rate):
+    """Each score has every size and both rates; one size has both rates."""
     size = (50, 50, 50) if score != "dot" else (60, 50, 0)
     edge_index = graph(on, *size[:2])
     shapes = {"receiver": (50, heads), "sender": (size[0], heads), "a": (heads, n_cols)}

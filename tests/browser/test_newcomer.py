@@ -78,9 +78,11 @@ def test_a_typed_value_is_set_or_its_replacement_is_explained(saved):
     assert note.is_hidden()
 
 
-@pytest.mark.parametrize("n_cols", [64, 128])
-@pytest.mark.parametrize("warps", [1, 2, 3, 5, 12])
+@pytest.mark.parametrize(
+    ("warps", "n_cols"), [(1, 64), (2, 64), (2, 128), (3, 128), (5, 64), (12, 128)]
+)
 def test_no_text_names_a_warp_that_the_block_does_not_have(saved, warps, n_cols):
+    """A worker has 2 warps (64 columns) or 4: more than the block, no divisor of it, a divisor."""
     view = saved(explore("cora", max_block_warps=warps, n_cols=n_cols, second=None))
     plan = accelviz.plan("cora", "accel_gcn", n_cols, max_block_warps=warps)
     assert plan.statistics.warps == warps * plan.statistics.blocks

@@ -25,6 +25,10 @@ GEOMETRY = """() => Object.fromEntries([...document.querySelectorAll("[data-m]")
   [mark.dataset.m, ["x", "y", "width", "height", "x1", "y1", "x2", "y2"].map((name) =>
     Math.round(10 * Number(mark.getAttribute(name) ?? 0)))]))"""
 WIDTHS = (424, 848, 1180, 1440)
+#: Two widths in each color scheme: a scheme has no rule on the layout.
+WIDTHS_AND_SCHEMES = pytest.mark.parametrize(
+    ("width", "scheme"), zip(WIDTHS, ("light", "dark") * 2, strict=True)
+)
 
 
 def type_into(page, field, value):
@@ -56,8 +60,7 @@ def test_a_glide_that_is_redrawn_half_way_ends_where_it_should(browser, tmp_path
     assert ends[0] == ends[1]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@WIDTHS_AND_SCHEMES
 def test_time_and_idle_share_stay_in_sight_and_nothing_is_cut_off(saved, width, scheme):
     view = saved(
         explore("cora", second="gnnadvisor"),
@@ -462,8 +465,7 @@ def test_the_fastest_recorded_setting_is_one_press_away(saved):
     assert f"{fastest['strategy']}: {fastest['median_us']:.1f} µs" in view.text(".av-headline")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@WIDTHS_AND_SCHEMES
 def test_each_cell_of_the_heat_map_has_its_number_and_frames_are_explained(saved, width, scheme):
     view = saved(
         explore("cora", second=None),
