@@ -27,7 +27,7 @@ GEOMETRY = """() => Object.fromEntries([...document.querySelectorAll("[data-m]")
 WIDTHS = (424, 848, 1180, 1440)
 #: Two widths in each color scheme: a scheme has no rule on the layout.
 WIDTHS_AND_SCHEMES = pytest.mark.parametrize(
-    ("width", "scheme"), zip(WIDTHS, ("light", "dark") * 2, strict=True)
+    ("width", "scheme"), [*zip(WIDTHS, ("light", "dark") * 2, strict=True)]
 )
 
 
