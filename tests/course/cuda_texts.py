@@ -334,6 +334,38 @@ extern "C" void _ZN8emulator15stop_conversionEPv(void *);
 # a store by mathematics
 - STORE
 + modff(sum, &Y[(long long)mine.x * n_cols + column]);
+# a store by printf, round the emulator's macro
+- INSIDE
++ (printf)("%hhn", (signed char *)Y);
+# a store by sincosf, round the emulator's macro
+- INSIDE
++ float c; (sincosf)(1.0f, Y, &c);
+# a store that the compiler makes of a copy
+- INSIDE
++ strcpy((char *)Y, "abc");
+# a load by mathematics that CUDA lacks
+- PRODUCT
++ float x; canonicalizef(&x, &X[(long long)columns[k] * n_cols + column]); sum += values[k] * x;
+# a store of the floating-point environment
+- INSIDE
++ fegetenv((fenv_t *)Y);
+# a file that it makes up
+- INSIDE
++ fflush((FILE *)Y);
+# a function of the emulator, found by the class of an argument
+#include <cuda_fp16.h>
+- INSIDE
++ access((__half *)X, 4, {}, {}, 0);
+# a constructor on the device
+struct R { int v; __device__ R() { v = 3; } };
+__device__ R r;
+- INSIDE
++ if (r.v == 0) return;
+# a value at load time, by a function of its own
+__device__ int three() { return 3; }
+__device__ int value = three();
+- INSIDE
++ if (value == 0) return;
 """
 )
 

@@ -60,8 +60,8 @@ def test_only_a_text_of_usual_length_is_read(text):
 
 
 def test_the_expanded_text_keeps_its_lines():
-    text = f"#define TWICE(x) \\\n  (x + \\\n   x)\n#include <cuda_fp16.h>\n{RIGHT}"
+    text = f"#define TWICE(x) \\\n  (x + \\\n   x)\n#include <vectors.cuh>\n{RIGHT}"
     lines = cuda.expanded(text, CONSTANTS).split("\n")
-    assert lines[3] == "#include <cuda_fp16.h>"
+    assert lines[3] == "#include <vectors.cuh>"
     run = "    const int run = blockIdx.x * 4 + warp;"
     assert lines.index(run) == text.split("\n").index(run.replace("4", "BLOCK_WARPS"))

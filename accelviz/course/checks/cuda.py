@@ -24,14 +24,16 @@ from accelviz.errors import DeviceUnavailable, KernelError
 FILE = "yours.cu"
 #: Longest text of a kernel.
 MAX_CHARACTERS = 50_000
-#: Headers that a kernel may include.
+#: Headers that a kernel may include. None has a class of the emulator's namespace: calls with such
+#: an argument would find all functions of that namespace.
 HEADERS = (
     *("common.cuh", "vectors.cuh", "cooperative_groups.h", "cooperative_groups/reduce.h"),
-    *("cooperative_groups/scan.h", "cuda_fp16.h", "cuda_runtime.h", "math_constants.h"),
+    *("cooperative_groups/scan.h", "cuda_runtime.h", "math_constants.h"),
 )
-#: Headers of C that a kernel may include, without effect: it has what CUDA takes from them.
+#: Headers that a kernel may include without effect: it has what CUDA takes from those of C.
 _NEEDLESS_HEADERS = (
     *("assert.h", "cassert", "cfloat", "climits", "cmath", "cstddef", "cstdint", "cstdio"),
+    *("cuda_fp16.h", "cuda_fp16.hpp"),
     *("device_launch_parameters.h", "float.h", "limits.h", "math.h", "stddef.h", "stdint.h"),
     "stdio.h",
 )
@@ -56,23 +58,34 @@ _REFUSED = {
     "preproc_def": "a directive",
     "seh_try_statement": "host code",
 }
+#: Functions of C that the emulator's headers import, and that CUDA lacks.
+_OF_HEADERS = "snprintf|strncat|strlen|memcmp|fflush|stdout|fe[sg]etround"
 #: Words that are refused wherever they stand, also in literals: of attributes and assembly, of the
-#: compiler, of the emulator, of mangled names; functions of C that its headers use and CUDA lacks;
-#: functions of mathematics that store a second result, which the emulator does not watch.
+#: compiler, of the emulator, of mangled names; functions of C that the compiler replaces by stores
+#: and loads, which the emulator would not watch; and what goes round a macro of the emulator's.
 _WORDS = re.compile(
     r"\b(?:__attribute(?:__)?|_*asm(?:__)?|__declspec|__extension__|__typeof\w*|__thread|"
     r"__(?:builtin|sync_\w+_and|atomic|tsan|sanitizer|ubsan|cxa|gxx|cyg|gnu_cxx)_?\w*|_Z\w+|"
-    r"std|emulator\w*|EMULAT\w*|snprintf|strncat|strchr|strlen|memcmp|exit|abort|"
-    r"modff?|frexpf?|remquof?|lgamma\w*_r)\b|\[\s*\[|<:|%:"
+    r"std|emulator\w*|EMULAT\w*|exit|abort|__\w+_chk|"
+    r"st[rp]n?cpy|strn?cat|strn?cmp|strnlen|strr?chr|strpbrk|strc?spn|strstr|v?sn?printf|mempcpy|"
+    rf"modff?|frexpf?|remquof?|lgamma\w*_r|(?:printf|sincosf?)\b(?!\s*\()|{_OF_HEADERS})\b"
+    r"|\[\s*\[|<:|%:"
 )
 #: What a library imports: the emulator and its checks, startup of libraries, standard output.
 _IMPORTS = re.compile(
     r"_ZN8emulator\w+|_ZNSt8ios_base4Init\w+|__(?:tsan|ubsan|sanitizer_cov)_\w+|__cxa_\w+|"
     r"__gxx_personality_v0|_Unwind_Resume|__stack_chk_fail|__gmon_start__|_ITM_\w+|__dso_handle|"
-    r"_?_?(?:thread|block)Idx|(?:block|grid)Dim|warpSize|snprintf|strncat|strchr|strlen|printf|"
-    r"fflush|stdout|mem(?:cpy|cmp|set|move)|fe[sg]etround|__fpclassifyf?|__isnanf?|__isinff?|"
-    r"__signbitf?"
+    r"_?_?(?:thread|block)Idx|(?:block|grid)Dim|warpSize|printf|mem(?:cpy|set|move)|"
+    rf"__fpclassifyf?|__isnanf?|__isinff?|__signbitf?|{_OF_HEADERS}"
 )
+#: Mathematics of the C library that CUDA has too, but for functions that store a second result.
+_MATHEMATICS = re.compile(
+    r"(?:a?(?:cos|sin|tan)h?|atan2|cbrt|ceil|copysign|erfc?|exp(?:10|2|m1)?|fabs|fdim|floor|"
+    r"fm(?:a|ax|in|od)|hypot|ilogb|[jy][01n]|ldexp|lgamma|ll?r(?:int|ound)|log(?:10|1p|2|b)?|"
+    r"nearbyint|nextafter|pow|remainder|rint|round|scalbl?n|sincos|sqrt|tgamma|trunc)f?"
+)
+#: Code that runs when a library is loaded, before anything is watched.
+_AT_LOAD = re.compile(r"_GLOBAL__(?:sub_)?I_\w+|__cxx_global_var_init\w*")
 
 
 def expanded(code: str, constants: tuple[tuple[str, Any], ...]) -> str:
@@ -186,27 +199,23 @@ def _problems(text: str) -> Iterator[tuple[int, str]]:
 
 
 def check_imports(kernel: Kernel) -> None:
-    """Raise KernelError if a kernel's library calls what is no function of a kernel."""
-    for word in sorted(_symbols("--undefined-only", str(build(kernel))) - _mathematics()):
-        if not _IMPORTS.fullmatch(word):
+    """Raise KernelError if a kernel's library runs when loaded, or calls no function of CUDA's."""
+    path = str(build(kernel))
+    for word in sorted(_symbols(path, "--dynamic", "--undefined-only")):
+        if not (_IMPORTS.fullmatch(word) or _MATHEMATICS.fullmatch(word)):
             raise KernelError(FILE, f"it uses {word!r}", "CUDA's functions and its own")
+    if any(map(_AT_LOAD.match, _symbols(path, "--defined-only"))):
+        problem = "it has a variable outside of functions whose initial value needs code"
+        raise KernelError(FILE, problem, "a constant, as in CUDA")
 
 
 @functools.lru_cache(maxsize=64)
-def _symbols(kind: str, path: str) -> frozenset[str]:
-    """Return the dynamic symbols of a library; none where there is no GNU nm."""
+def _symbols(path: str, *options: str) -> frozenset[str]:
+    """Return symbols of a library; none where there is no GNU nm."""
     try:
-        command = ["nm", "--dynamic", kind, path]
+        command = ["nm", *options, path]
         process = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.SubprocessError):
         return frozenset()
     lines = process.stdout.splitlines()
     return frozenset(line.split()[-1].partition("@")[0] for line in lines)
-
-
-@functools.cache
-def _mathematics() -> frozenset[str]:
-    """Return the functions of the C library's mathematics, which this process has loaded."""
-    maps = Path("/proc/self/maps")
-    paths = re.findall(r"/\S+/libm[.-]\S+", maps.read_text()) if maps.exists() else []
-    return frozenset().union(*(_symbols("--defined-only", path) for path in {*paths}))

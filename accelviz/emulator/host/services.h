@@ -16,6 +16,12 @@ constexpr char printed_kind() {
     return std::is_convertible_v<T, const void *> ? 'p' : '?';
 }
 
+// Not strchr, as functions of C that a kernel of A4 names may become calls of it.
+EMULATOR_PURE bool is_among(char letter, const char *letters) {
+    while (*letters && *letters != letter) ++letters;
+    return letter && *letters;
+}
+
 // Ends the launch unless CUDA's printf has each conversion of a format and its argument fits.
 // Reads the texts of %s as the kernel's loads. `kinds` has a letter an argument.
 EMULATOR_PURE void check_format(const char *format, const char *kinds, const void *const *arguments,
@@ -31,7 +37,7 @@ EMULATOR_PURE void check_format(const char *format, const char *kinds, const voi
         const char *from = c - 1;
         long precision = -1;
         bool after_point = false;
-        for (; *c && std::strchr("-+ #0123456789.*hljzt", *c); ++c) {
+        for (; is_among(*c, "-+ #0123456789.*hljzt"); ++c) {
             if (*c == '.') after_point = true, precision = 0;
             if (after_point && *c >= '0' && *c <= '9') precision = 10 * precision + (*c - '0');
             if (*c != '*') continue;
@@ -40,15 +46,15 @@ EMULATOR_PURE void check_format(const char *format, const char *kinds, const voi
             ++n;
         }
         const char *wanted = !*c                          ? ""
-                             : std::strchr("diouxXc", *c) ? "i"
-                             : std::strchr("eEfgGaA", *c) ? "f"
+                             : is_among(*c, "diouxXc") ? "i"
+                             : is_among(*c, "eEfgGaA") ? "f"
                              : *c == 's'                  ? "s"
                              : *c == 'p'                  ? "sp"
                                                           : "";
         const char *to = *c ? c + 1 : c;
         if (!*wanted) fail(from, to, "any argument");
         if (!kinds[n]) fail(from, to, "a missing argument");
-        if (!std::strchr(wanted, kinds[n]))
+        if (!is_among(kinds[n], wanted))
             fail(from, to,
                  kinds[n] == 'f'   ? "a floating-point number"
                  : kinds[n] == 'i' ? "an integer"
