@@ -59,6 +59,20 @@ def test_only_a_text_of_usual_length_is_read(text):
         cuda.expanded(text, CONSTANTS)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"int q = {'(' * 20_000}1{')' * 20_000};",
+        "".join(f"#define A{k} A{k + 1} A{k + 1}\n" for k in range(20)) + "#define A20 1,\nA0",
+    ],
+    ids=["brackets", "macros"],
+)
+def test_a_text_that_takes_parsers_long_is_refused(text, monkeypatch):
+    monkeypatch.setattr(cuda, "_parser", lambda: pytest.fail("it was parsed"))
+    with pytest.raises(KernelError, match="nested too deeply"):
+        cuda.expanded(text, CONSTANTS)
+
+
 def test_the_expanded_text_keeps_its_lines():
     text = f"#define TWICE(x) \\\n  (x + \\\n   x)\n#include <vectors.cuh>\n{RIGHT}"
     lines = cuda.expanded(text, CONSTANTS).split("\n")

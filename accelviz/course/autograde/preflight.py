@@ -27,6 +27,9 @@ _FRESH = "Open it in Jupyter and save it again; if that fails, start from a fres
 _MAX_BYTES = 50_000_000
 #: Most cells of a notebook and characters of a cell: comparing and parsing more takes too long.
 _MAX_CELLS, _MAX_CHARACTERS = 500, 100_000
+#: What is read of a notebook, and most outputs of its cells: grading makes its own, and checking
+#: half a million takes minutes.
+_PARTS, _MAX_OUTPUTS = ("cells", "metadata", "nbformat", "nbformat_minor"), 2_000
 #: Metadata of cells that are kept.
 _METADATA = {"nbgrader", "deletable", "editable"}
 #: Most characters of a text cell, and of ten of them: brackets take a page quadratic time.
@@ -162,15 +165,30 @@ def _read(path: Path) -> Any:
     if version != 4:
         problem = f"{name} has the notebook format {version}, and only 4 can be graded."
         raise _UnreadableError("format", problem, "Save it from a present JupyterLab.")
-    notebook = parse_notebook(text)
+    cells = content.get("cells")
+    if isinstance(cells, list) and len(cells) > _MAX_CELLS:
+        problem = f"{name} has {len(cells):,} cells, and at most {_MAX_CELLS} are read."
+        raise _UnreadableError(kind, problem, "Delete what is not needed.")
+    notebook = parse_notebook(json.dumps(_without_excess(content)))
     nbformat.validate(notebook)
     notebook.nbformat_minor = 5
-    if len(notebook.cells) > _MAX_CELLS:
-        problem = f"{name} has {len(notebook.cells):,} cells, and at most {_MAX_CELLS} are read."
-        raise _UnreadableError(kind, problem, "Delete what is not needed.")
     for cell in notebook.cells:  # line ends of Windows
         cell.source = cell.source.replace("\r\n", "\n")
     return notebook
+
+
+def _without_excess(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a notebook's content without unknown parts and metadata, and with few outputs."""
+    left = _MAX_OUTPUTS
+    cells = content.get("cells")
+    for cell in filter(lambda cell: isinstance(cell, dict), cells if type(cells) is list else []):
+        if isinstance(cell.get("outputs"), list):
+            cell["outputs"] = cell["outputs"][:left]
+            left -= len(cell["outputs"])
+        if isinstance(metadata := cell.get("metadata"), dict):
+            keys = metadata.keys() & (_METADATA | {"id"})  # `id`: of older notebooks
+            cell["metadata"] = {key: metadata[key] for key in sorted(keys)}
+    return {name: content[name] for name in _PARTS if name in content}
 
 
 def _identify(path: Path, notebook: Any, known: list[Assignment]) -> Assignment | None:

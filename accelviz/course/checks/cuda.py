@@ -8,6 +8,7 @@ process of `remote.run_kernels`, as does all of this.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import subprocess
 import tempfile
@@ -22,8 +23,9 @@ from accelviz.emulator.target import DEFAULT, target_macros
 from accelviz.errors import DeviceUnavailable, KernelError
 
 FILE = "yours.cu"
-#: Longest text of a kernel.
-MAX_CHARACTERS = 50_000
+#: Longest text of a kernel; longest once macros are expanded; most brackets in each other, as clang
+#: has it: parsers take a time that grows as the square of them.
+MAX_CHARACTERS, _MAX_EXPANDED, _MAX_DEPTH = 50_000, 200_000, 256
 #: Headers that a kernel may include. None has a class of the emulator's namespace: calls with such
 #: an argument would find all functions of that namespace.
 HEADERS = (
@@ -104,6 +106,11 @@ def expanded(code: str, constants: tuple[tuple[str, Any], ...]) -> str:
 @functools.lru_cache(maxsize=64)
 def _expanded(code: str, constants: tuple[tuple[str, Any], ...]) -> str:
     text = _NEEDLESS_ATTRIBUTES.sub("", _without_macros(code, dict(constants)))
+    depths = itertools.accumulate((letter in "([{") - (letter in ")]}") for letter in text)
+    if len(text) > _MAX_EXPANDED or max(depths, default=0) > _MAX_DEPTH:
+        problem = "it is too long or nested too deeply once its macros are expanded"
+        limits = f"{_MAX_EXPANDED:,} letters, and {_MAX_DEPTH} brackets in each other"
+        raise KernelError(FILE, problem, limits)
     of_device = without_host_code(text).split("\n")
     of_host = {
         number
