@@ -192,3 +192,56 @@ def test_a_shuffle_in_a_loop_of_some_lanes_is_named_and_not_a_later_one(tmp_path
     assert re.search(
         r"k\.cu:[46]: error: .*exchange at different places: .* at k\.cu:[46]\.", text
     ), text
+
+
+#: Elements are those of the declaration, whatever the type of the access: 12 bytes of a float3.
+ELEMENTS = """#define WIDTH 8
+constexpr int ROWS = 64 / WIDTH;
+__global__ void k(float *Y, int which) {
+    __shared__ float tile[ROWS][WIDTH + 1];
+    __shared__ float3 points[4];
+    __shared__ unsigned char bytes[ROWS * sizeof(int)];
+    if (which == 0) Y[0] = tile[1][WIDTH - 1];
+    if (which == 1) Y[0] = points[2].y;
+    if (which == 2) Y[0] = reinterpret_cast<float *>(bytes)[3];
+}
+"""
+
+
+def test_an_element_has_the_indices_of_its_declaration(tmp_path, capsys):
+    (tmp_path / "k.cu").write_text(ELEMENTS)
+    for which, element in enumerate(("tile[1][7] (byte 64)", "points[2] (byte 28)", "(byte 12)")):
+        launch = "--grid", 1, "--block", 1, "out:float32:1", which
+        text, status = command(capsys, "check", tmp_path / "k.cu", *launch)
+        assert status == 1
+        assert f"{element}, which nothing has written" in text
+
+
+BETWEEN = """__device__ float first(float x) {
+    __shared__ float s[2];
+    if (threadIdx.x % 32 == 0) s[threadIdx.x / 32] = x;
+    __syncthreads();  // in this call
+    return s[0];
+}
+__global__ void k(const float *X, float *Y) {
+    float sum = 0;
+    for (int i = 0; i < 3; ++i) {
+        sum += first(X[i]);
+        BEHIND;
+    }
+    Y[threadIdx.x] = sum;
+}
+"""
+
+
+def test_a_barrier_between_two_lines_is_said_to_order_one_pass(tmp_path, capsys):
+    (tmp_path / "k.cu").write_text(BETWEEN)
+    launch = "--grid", 1, "--block", 64, "random:float32:3", "out:float32:64"
+    text, status = command(capsys, "check", tmp_path / "k.cu", *launch, "-D", "BEHIND=")
+    assert status == 1
+    assert "reads s[0] (byte 0)" in text
+    assert "k.cu:3" in text
+    assert "line 4 has a barrier, but none keeps a thread from coming to line 3 again" in text
+    assert "put one behind line 5, too" in text
+    last = "-D", "BEHIND=__syncthreads()"
+    assert command(capsys, "check", tmp_path / "k.cu", *launch, *last)[1] == 0

@@ -153,7 +153,7 @@ def rewritten(kernel, which, warps, seed):
 
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("warps", [1, 2, 8])
-@pytest.mark.parametrize("which", range(8))
+@pytest.mark.parametrize("which", range(10))
 def test_threads_of_a_block_may_store_the_same_value(which, warps, seed):
     with pytest.warns(UserWarning, match=r"same, kernel.cu:\d+: several threads .* the same value"):
         rewritten("same", which, warps, seed)
@@ -161,7 +161,7 @@ def test_threads_of_a_block_may_store_the_same_value(which, warps, seed):
 
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("warps", [1, 2, 8])
-@pytest.mark.parametrize("which", range(10))
+@pytest.mark.parametrize("which", range(14))
 def test_different_values_in_one_place_are_a_race(which, warps, seed):
     line = REWRITES[: REWRITES.rindex(f"case {which}:")].count("\n") + 1
     with pytest.raises(KernelError, match=rf"kernel.cu:{line}: a race: thread \d+"):

@@ -159,6 +159,16 @@ class Kernel:
     types: str | None = None
     header: str = ""
 
+    def texts(self) -> dict[str, str]:
+        """Return the user's sources by file name: this one and the files that it includes."""
+        included = included_files(self.source, self.folder, self.include)
+        return {**{path.name: text for path, text in included.items()}, self.file: self.own_text}
+
+    @property
+    def own_text(self) -> str:
+        """Return the source without the `struct Config` in front of a package's kernel."""
+        return self.source.rpartition(f'#line 1 "{self.file}"\n')[2]
+
     @property
     def declaring_text(self) -> str:
         """Return the text that defines the function: the source, or that of a header."""
@@ -235,9 +245,7 @@ def _prepared(
         f"#undef {name}\n" if value is None else f"#define {name} {value}\n"
         for name, value in macros.items()
     )
-    # For messages: file and text, without the `struct Config` in front of a package's kernel.
-    text_of_user = kernel.source.rpartition(f'#line 1 "{kernel.file}"\n')[2]
-    origin = kernel.file, text_of_user, kernel.entry
+    origin = kernel.file, kernel.own_text, kernel.entry
     conditionals = Conditionals.of(origin[1])
     shipped = included_files(kernel.source, kernel_directory(), ()).values()
     needed, *near_texts = without_unmentioned(

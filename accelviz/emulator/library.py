@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -98,9 +98,11 @@ def compiled(kernel: Kernel, *, checked: bool = True, symbols: tuple[str, ...] =
         If it does not compile, or calls an undefined function.
     """
     path = build(kernel, checked=checked, symbols=symbols)
-    return _load(
+    library = _load(
         path, runtime(), kernel.entry, kernel.names, symbols, checked and kernel.tracks_undefined
     )
+    library.texts = kernel.texts  # of the same text for each kernel with this path
+    return library
 
 
 class Library:
@@ -122,6 +124,7 @@ class Library:
         self.path, self.kernel, self._program = path, kernel, program
         self._tracks_undefined = tracks_undefined
         self._file = path.read_bytes()
+        self.texts: Callable[[], Mapping[str, str]] = dict  # sources by file name, for messages
         # A launch of no block returns the description of the kernel.
         answer, _ = self._send(Memory(Common(HEAD)), np.zeros((), _LAUNCH), 60.0)
         if answer["problem"]:
@@ -262,7 +265,8 @@ class Library:
     ) -> None:
         """Raise a KernelError if an answer of `run` with these options has a problem."""
         lines, seconds = functools.partial(lines_to, self.path), options.get("timeout", 0.0)
-        error = kernel_error(answer, known, self.parameters, lines, self.kernel, seconds)
+        texts = self.texts() if answer["problem"] else {}
+        error = kernel_error(answer, known, self.parameters, lines, self.kernel, seconds, texts)
         if error is not None:
             raise error
 

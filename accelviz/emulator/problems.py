@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from accelviz.emulator.declared import barrier_between, element
 from accelviz.emulator.memory import Known, Space
 from accelviz.emulator.signature import Parameter
 from accelviz.emulator.symbols import Line
@@ -264,10 +265,12 @@ def kernel_error(
     lines_to: Callable[[Sequence[int]], list[Line]],
     kernel: str,
     timeout: float,
+    texts: Mapping[str, str],
 ) -> KernelError | None:
     """Return the error for an answer of `Library.run`, or None if there is no problem.
 
-    `lines_to` returns the source lines of offsets in the library, see symbols.py.
+    `lines_to` returns the source lines of offsets in the library, see symbols.py; `texts` has the
+    sources by file name.
     """
 
     def line_of(offset: int) -> Line | None:
@@ -311,7 +314,7 @@ def kernel_error(
     read_only, write_elsewhere = "an input", "write to outputs only"
     if space is Space.CONSTANT:
         read_only, write_elsewhere = "__constant__", "constants are written by the host only"
-    access = f"{who} {verb} {_element(answer, array, parameters)}"
+    access = f"{who} {verb} {_element(answer, array, parameters, texts)}"
     if answer["has_owner"]:
         access += f" in the shared memory of block {_index(answer['owner'])}"
     source = f"a local variable that nothing has written before: {text}"
@@ -352,7 +355,7 @@ def kernel_error(
         "define": define,
         "too": f"{other} {' '.join([other_verb, 'it', *adverb])} at {other_line}",
         "bounds_advice": _bounds_advice(access, space),
-        "race_advice": _race_advice(answer, line == other_line, array),
+        "race_advice": _race_advice(answer, line, other_line, array, texts),
         "elsewhere": _elsewhere(answer, other, other_line),
         "status": f"by signal {-status}" if status < 0 else f"with exit status {status}",
         "still": f"{who} was still running",
@@ -421,8 +424,14 @@ def _elsewhere(answer: Any, other: str, other_line: Line | None) -> str:
     return f", and {other} does not come"
 
 
-def _race_advice(answer: Any, one_line: bool, array: Known | None) -> str:
-    kinds = {int(answer["kind"]), int(answer["other_kind"])}
+def _race_advice(
+    answer: Any,
+    line: Line | None,
+    other_line: Line | None,
+    array: Known | None,
+    texts: Mapping[str, str],
+) -> str:
+    kinds, one_line = {int(answer["kind"]), int(answer["other_kind"])}, line == other_line
     if one_line and kinds == {1}:
         return "let each thread write an element of its own; atomicAdd if they are to be summed"
     add = "if several threads are to add to one element, as by `+=`: atomicAdd(&..., value); else "
@@ -442,6 +451,9 @@ def _race_advice(answer: Any, one_line: bool, array: Known | None) -> str:
             f"{add}let each thread write an element of its own, or put a barrier {_BARRIER} "
             "between reading and writing"
         )
+    threads = answer["thread"], answer["other_thread"]
+    if again := barrier_between(texts, line, other_line, threads):
+        return again
     advice = f"put a barrier between the two {_BARRIER}, or use atomics"
     same = answer["code"] == answer["other_code"] and KINDS[answer["kind"]] == "store"
     return f"let each thread write elements of its own; else {advice}" if same else advice
@@ -456,7 +468,12 @@ def _index(index: Sequence[int]) -> str:
     return f"({x}, {y}, {z})" if y or z else str(x)
 
 
-def _element(answer: Any, array: Known | None, parameters: Sequence[Parameter]) -> str:
+def _element(
+    answer: Any,
+    array: Known | None,
+    parameters: Sequence[Parameter],
+    texts: Mapping[str, str],
+) -> str:
     """Return the accessed element of an array, and its distance if it is out of bounds."""
     size, offset = int(answer["bytes"]), int(answer["offset"])
     if array is None:
@@ -465,13 +482,16 @@ def _element(answer: Any, array: Known | None, parameters: Sequence[Parameter]) 
     sizes = {one.name: one.size for one in parameters if one.pointer and one.kind != "v"}
     itemsize = sizes.get(array.name) or array.itemsize or size or 1
     index = offset // itemsize
-    element = f"{array.name}[{index}]"
+    accessed = f"{array.name}[{index}]"
+    if array.space is not Space.ARGUMENT and offset >= 0:
+        text = "\n".join(texts.values())
+        accessed = element(text, array.name, array.size, offset) or accessed
     bytes_past_end, signed_index = offset + size - array.size, index - (1 << 32)
     if offset < 0:
-        return f"{element}, {-offset} bytes before its beginning"
+        return f"{accessed}, {-offset} bytes before its beginning"
     if bytes_past_end <= 0:
-        return f"{element} (byte {offset})"
+        return f"{accessed} (byte {offset})"
     count = f"{array.size // itemsize} elements"
     if -(1 << 20) < signed_index < 0:
         count += f"; the index is {signed_index} in 32 bits without a sign"
-    return f"{element}, {bytes_past_end} bytes past its end ({count})"
+    return f"{accessed}, {bytes_past_end} bytes past its end ({count})"

@@ -16,6 +16,8 @@ __global__ void same(const float *X, float *Y, int *flag, int which) {
     case 5: *reinterpret_cast<double *>(s + warp / 2 * 2) = 2.5; break;
     case 6: __stcg(flag, 3); break;
     case 7: for (int j = 0; j < 4; ++j) s[j] = j; break;
+    case 8: s[0] = 5; Y[t] = s[0]; break;  // each thread reads what it has stored itself
+    case 9: *flag = 5; Y[t] = *flag; break;
     }
 }
 
@@ -33,5 +35,9 @@ __global__ void different(const float *X, float *Y, int *flag, int which) {
     case 7: for (int j = 0; j < 4; ++j) s[j] = j + lane / 8; break;
     case 8: *flag = 1; if (lane == 3) *flag = 2; break;
     case 9: if (lane == 3) Y[t] = *flag; else *flag = 1; break;  // a load beside stores
+    case 10: s[0] = 5; Y[t] = s[0]; if (lane == 3) s[0] = 6; break;
+    case 11: s[0] = 5; Y[t] = s[0]; if (lane == 3) *reinterpret_cast<char *>(s) = 1; break;
+    case 12: if (lane < 3) s[0] = 5; if (lane < 4) Y[t] = s[0]; break;  // lane 3 has stored nothing
+    case 13: s[0] = 5; __syncthreads(); Y[t] = s[0]; if (lane == 3) s[0] = 5; break;
     }
 }

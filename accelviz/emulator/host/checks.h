@@ -110,6 +110,19 @@ inline unsigned unordered_lanes(const Entry &entry, const Thread &self) {
     return unordered;
 }
 
+// Returns the lanes of a warp of this block that have stored these bytes (a mask) and `self` has not
+// seen do so. All that do so at once store the same value, so each reads what it has stored itself.
+inline unsigned own_values(Cell &cell, std::uint8_t warp, unsigned bytes, const Thread &self) {
+    unsigned storing = 0;
+    for (const Entry &entry : cell) {
+        const bool same = entry.kind == STORE && entry.bytes == bytes && entry.warp == warp;
+        if (!same || entry.block != block || entry.epoch != epoch) continue;
+        const unsigned mine = self.warp == warp ? self.lane_bit & entry.lanes : 0;
+        storing |= unordered_lanes(entry, self) | mine;
+    }
+    return storing;
+}
+
 // Bounds the number of entries: without fences, accesses of two blocks are never ordered, so two
 // entries of other blocks suffice to find a race.
 inline void forget_other_blocks(Cell &cell) {
@@ -236,6 +249,16 @@ inline void check_word(int number, std::uint64_t at, unsigned bytes, const Acces
                     if (merged) entry->lanes |= mine;
                     ++entry;
                     continue;
+                }
+                if (launch->same_values && !is_remote && entry->block == block) {
+                    const bool reads_own = kind == LOAD && entry->kind == STORE &&
+                                           own_values(cell, warp, entry->bytes, self) & mine;
+                    const bool is_read = kind == STORE && entry->kind == LOAD;
+                    if (reads_own ||
+                        (is_read && !(unordered & ~own_values(cell, entry->warp, bytes, self)))) {
+                        ++entry;
+                        continue;
+                    }
                 }
                 const bool load_after_atomic = kind == LOAD && entry->kind == ATOMIC;
                 const bool atomic_after_load = kind == ATOMIC && entry->kind == LOAD;
