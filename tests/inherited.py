@@ -92,11 +92,12 @@ def each_case(
     *,
     sample: Callable[[str], int] = lambda name: 4 if is_large(name) else 1,
     others: int | None = None,
+    turns: int = 3,
 ) -> Any:
     """Parametrize a test by strategy and graph.
 
     SpMM and SDDMM run on every graph. Other operations share partition schemes and device code, so
-    each of their strategies runs on every third graph, in turn. `sample(name)` is the n of
+    each of their strategies runs on one graph in `turns`, in turn. `sample(name)` is the n of
     `sample(n)` for a graph; `others` replaces it beyond SpMM and SDDMM. On large graphs, cases
     beyond SpMM and SDDMM are `long` if they are sampled, because their references take seconds.
     Cases of a graph run in one process and share oracles; other operations run in one process
@@ -107,7 +108,7 @@ def each_case(
         every = sample(name)
         for column, strategy in enumerate(KERNELS):
             common = strategy.operation in (SPMM, SDDMM)
-            if common or (row + column) % 3 == 0:
+            if common or (row + column) % turns == 0:
                 marks = [pytest.mark.xdist_group(name if common else "attention")]
                 if not fits_memory(strategy, name):
                     continue
