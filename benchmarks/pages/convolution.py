@@ -187,6 +187,8 @@ def network_steps(results: Results) -> str:
     rows = rows[rows["cg"].isna() | ((rows["cg"] == 2) & (rows["co"] == 50))]
     cells = rows["median_ms"].map("{:.1f} ms, ".format) + rows["peak_mib"].map("{:,.0f} MiB".format)
     rows = rows.assign(cell=cells)
+    larger = rows["pixels"].map(lambda pixels: "" if pixels == 32 else f", {pixels} x {pixels}")
+    rows = rows.assign(network=rows["network"] + larger)
     table = rows.pivot_table(index="network", columns="kind", values="cell", aggfunc="first")
     lines = [(name, *table.loc[name, list(KINDS)]) for name in rows["network"].unique()]
     return markdown(["network", *(kind.replace("_", " ") for kind in KINDS)], lines)

@@ -9,7 +9,8 @@ import pandas as pd
 from accelviz.measure.comparison import geometric_mean
 from benchmarks.pages.document import Listing, Page, Parts, Results, format_ratio, markdown
 
-NAME = "peers-h100"
+#: Maxima were measured on another card than the rest.
+NAME, MAXIMA = "peers-h100", "peers-h200"
 _GRAPH = ["graph", "order", "seed"]
 _CASE = ["operation", "stage", *_GRAPH, "heads", "columns"]
 #: Names of the operations and of the peers as a reader knows them.
@@ -31,7 +32,11 @@ PEERS = {
     "turbo_gnn": "Turbo-GNN",
 }
 #: What the time of a stage includes.
-STAGES = {"forward": "forward", "both": "with its gradient"}
+STAGES = {
+    "forward": "forward",
+    "both": "with its gradient",
+    "both, without atomics": "with its gradient without atomics",
+}
 LARGE = 1_000_000
 
 
@@ -41,15 +46,19 @@ def named(rows: pd.DataFrame) -> pd.Series:
     return names.where(rows["dtype"] == "float32", names + " (" + rows["dtype"] + ")")
 
 
-def ratios(rows: pd.DataFrame) -> pd.DataFrame:
+def ratios(rows: pd.DataFrame, without_atomics: bool = False) -> pd.DataFrame:
     """Return peers' right results with `ours_us` of the same case and `ratio` to it.
 
-    A peer of float16 is compared with ours in float16, others with ours in float32.
+    A peer of float16 is compared with ours in float16, others with ours in float32; a maximum with
+    its gradient, which is by atomics, with ours by atomics, or `without_atomics`.
     """
     timed = rows[rows["median_us"].notna()]
     ours, peers = timed[timed["contender"] == "ours"], timed[timed["contender"] != "ours"]
     times = ours.set_index([*_CASE, "dtype"])["median_us"]
     against = peers["dtype"].where(peers["dtype"] == "float16", "float32").rename("against")
+    if not without_atomics:
+        of_maximum = (peers["operation"] == "max") & (peers["stage"] == "both")
+        against = against.mask(of_maximum, "float32, atomics")
     keys = pd.MultiIndex.from_frame(peers[_CASE].assign(against=against))
     ours_us = times.reindex(keys).to_numpy()
     return peers.assign(
@@ -73,8 +82,19 @@ def graph_text(row: pd.Series) -> str:
 
 def summary(operations: tuple[str, ...], results: Results) -> str:
     """Return a row for each stage and peer of some operations: mean, least, and cases below 1."""
-    table = ratios(results[NAME])
-    table = table[table["operation"].isin(operations)]
+    rows = results[NAME]
+    return _summary(ratios(rows[rows["operation"].isin(operations)]))
+
+
+def maxima(results: Results) -> str:
+    """Return `summary` of maxima; with their gradient by atomics, and without."""
+    rows = results[MAXIMA]
+    without = ratios(rows[rows["stage"] == "both"], without_atomics=True)
+    without = without.assign(stage="both, without atomics")
+    return _summary(pd.concat([ratios(rows), without]))
+
+
+def _summary(table: pd.DataFrame) -> str:
     lines = []
     for (operation, stage, peer), rows in table.groupby(["operation", "stage", "peer"], sort=False):
         least = rows.loc[rows["ratio"].idxmin()]
@@ -105,7 +125,7 @@ def machine(rows: pd.DataFrame) -> str:
 
 def losses(results: Results) -> str:
     """Return every case in which a peer is faster than ours of the same arithmetic."""
-    table = ratios(results[NAME])
+    table = ratios(pd.concat([results[NAME], results[MAXIMA]]))
     lost = table[table["ratio"] < 1]
     if lost.empty:
         return "No peer is faster in any case."
@@ -151,7 +171,7 @@ def _columns(rows: pd.DataFrame) -> list[int]:
 
 def every_case(results: Results) -> Parts:
     """Return the file with the time, the error and the ratio of all contenders in every case."""
-    rows = results[NAME]
+    rows = pd.concat([results[NAME], results[MAXIMA]], ignore_index=True)
     ours = rows["contender"] == "ours"
     by_ratio = [*_CASE, "contender", "dtype"]
     known = ratios(rows).set_index(by_ratio)["ratio"]
@@ -160,6 +180,7 @@ def every_case(results: Results) -> Parts:
         contender=rows["contender"].replace(PEERS),
         arithmetic=rows["dtype"],
         setting=rows["variant"],
+        hardware=rows["hardware"],
         us=rows["median_us"],
         error=rows["error"],
         over_ours=known.reindex(pd.MultiIndex.from_frame(rows[by_ratio])).to_numpy(),
@@ -174,8 +195,10 @@ PAGES = [
         "peers.md",
         {
             "machine": lambda results: machine(results[NAME]),
+            "machine of maxima": lambda results: f"Maxima: {machine(results[MAXIMA])}",
             "products": partial(summary, ("spmm", "sddmm")),
-            "attention": partial(summary, ("gat", "gatv2", "max")),
+            "attention": partial(summary, ("gat", "gatv2")),
+            "maxima": maxima,
             "losses": losses,
             "roof": roof,
             "every case": every_case,

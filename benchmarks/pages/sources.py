@@ -569,8 +569,11 @@ def sampled(data: str) -> Callable[[Results], str]:
 
 
 def sliding_training(results: Results) -> pd.DataFrame:
-    """Return the medians of training steps, ms, by network, groups and overlap, and by kind."""
-    rows = results["sliding-training-h200"]
+    """Return the medians of training steps, ms, by network, groups and overlap, and by kind.
+
+    Images have 32 x 32 pixels.
+    """
+    rows = results["sliding-training-h200"].query("pixels == 32")
     case = ["network", "cg", "co"]
     return rows.pivot_table(index=case, columns="kind", values="median_ms")
 
@@ -585,9 +588,27 @@ def network_step(kind: str) -> Callable[[Results], str]:
     return number
 
 
+def imagenet_step(kind: str) -> Callable[[Results], str]:
+    """Return a function of the time of VGG16's step over that of our module, 224 x 224 pixels."""
+
+    def number(results: Results) -> str:
+        rows = results["sliding-training-h200"].query("pixels == 224")
+        ms = rows.pivot_table(index=["cg", "co"], columns="kind", values="median_ms")
+        return spread((ms[kind] / ms["sliding"]).dropna())
+
+    return number
+
+
+def triton_over_tc_gnn(results: Results) -> str:
+    """Return the time of Triton's faster block-sparse product over TC-GNN's on graphs."""
+    rows = results["block-formats-h200"]
+    us = rows.pivot_table(index=["graph", "columns"], columns="strategy", values="median_us")
+    return spread((us.filter(like="triton").min(axis=1) / us["tc_gnn"]).dropna(), 1)
+
+
 def pointwise_step(results: Results) -> str:
     """Return the time of a step of our module over that of pointwise convolutions, cg 2, co 50."""
-    rows = results["sliding-training-h200"].query("kind == 'pointwise'")
+    rows = results["sliding-training-h200"].query("kind == 'pointwise' and pixels == 32")
     pointwise = rows.set_index("network")["median_ms"]
     return spread(sliding_training(results)["sliding"].xs((2, 50), level=("cg", "co")) / pointwise)
 
@@ -635,7 +656,7 @@ def network_memory(kind: str) -> Callable[[Results], str]:
     """Return a function of the share of a composition's peak memory that our module saves."""
 
     def number(results: Results) -> str:
-        rows = results["sliding-training-h200"]
+        rows = results["sliding-training-h200"].query("pixels == 32")
         case = ["network", "cg", "co"]
         mib = rows.pivot_table(index=case, columns="kind", values="peak_mib")
         return spread(100 * (1 - mib["sliding"] / mib[kind]).dropna(), 0)
@@ -719,6 +740,7 @@ NUMBERS: dict[str, Callable[[Results], str]] = {
     "TC-GNN occupancy": tc_gnn_counter("warps_active_pct"),
     "TC-GNN warps": warps_of_a_block,
     "Blocked-ELL over TC-GNN": ell_over_tc_gnn,
+    "Triton over TC-GNN": triton_over_tc_gnn,
     "SAGE seeds": seeds_gain("sage"),
     "GAT seeds": seeds_gain("gat"),
     "translation share": translation_share,
@@ -732,6 +754,9 @@ NUMBERS: dict[str, Callable[[Results], str]] = {
     "channel stack step": network_step("channel_stack"),
     "convolution stack step": network_step("convolution_stack"),
     "masked step": network_step("masked"),
+    "imagenet channel stack": imagenet_step("channel_stack"),
+    "imagenet convolution stack": imagenet_step("convolution_stack"),
+    "imagenet masked": imagenet_step("masked"),
     "pointwise step": pointwise_step,
     "steps by cg": steps_by("cg", (4, 8), 2),
     "steps by co": steps_by("co", (25, 75), 50),
