@@ -24,7 +24,10 @@ THREADS = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
 _PACKAGE = Path(accelviz.__file__).parent
-_PRELOADED = [f"accelviz.course.autograde.{name}" for name in ("judge", "leaderboard", "warm")]
+_PRELOADED = [
+    *(f"accelviz.course.autograde.{name}" for name in ("judge", "leaderboard", "warm")),
+    *(f"accelviz.course.checks.{name}" for name in ("blocks", "reports", "schemes", "sorting")),
+]
 
 
 def numba_cache() -> str:
