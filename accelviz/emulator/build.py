@@ -51,6 +51,7 @@ _OPTIMISED_BITCODE = (
     "-fno-vectorize",
     "-fno-slp-vectorize",
     "-fsanitize=local-bounds",
+    *("-mllvm", "-disable-block-placement"),  # basic blocks in the order of the source
 )
 #: An `#include` that is in no comment and no literal; and headers of CUDA whose lack is an error.
 _INCLUDE = re.compile(
