@@ -30,12 +30,18 @@ def profile(
 
 
 def launches(
-    script: Sequence[str], entries: Iterable[str], metrics: Iterable[str], *, warm: bool = False
+    script: Iterable[str],
+    entries: Iterable[str],
+    metrics: Iterable[str],
+    *,
+    warm: bool = False,
+    marked: bool = False,
 ) -> list[tuple[str, dict[str, float]]]:
     """Run `python *script` under ncu; return name and counters of each launch of some kernels.
 
     Counters that do not apply to a launch are missing. Clocks are not changed. Caches are flushed
-    before each pass unless `warm`. Raises SystemExit if ncu fails.
+    before each pass unless `warm`. With `marked`, launches count from the profiler's start to its
+    stop. Raises SystemExit if ncu fails.
     """
     chosen = sorted(set(metrics))
     answer = subprocess.run(
@@ -43,6 +49,7 @@ def launches(
             *("ncu", "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base"),
             *("--kernel-name", f"regex:^({'|'.join(sorted(entries))})$"),
             *("--cache-control", "none" if warm else "all"),
+            *("--profile-from-start", "no" if marked else "yes"),
             *("--metrics", ",".join(chosen), sys.executable, *script),
         ],
         capture_output=True,

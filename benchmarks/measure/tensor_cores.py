@@ -44,7 +44,7 @@ TRAINED = "--cases gcn:cora --seeds 10 --strategy"
 #: Commands of `all`, and the files that they write.
 RUNS = {
     "tensor_cores.py tiles": "tensor-tiles.csv",
-    "tensor_cores.py density --columns 16 128": "tensor-density-h200.csv",
+    "tensor_cores.py density --columns 16 128": "tensor-density-h200.csv.gz",
     "tensor_cores.py graphs": "tensor-graphs-h200.csv",
     "tensor_modes.py": "tensor-modes-h200.csv.gz",
     **{

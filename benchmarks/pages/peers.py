@@ -111,6 +111,29 @@ def _summary(table: pd.DataFrame) -> str:
     return markdown(("operation", "peer", "cases", "mean", "least", "below 1"), lines)
 
 
+def counters(results: Results) -> str:
+    """Return hardware counters of ours and of the nearest peer, summed over the kernels."""
+    rows = results["counters-peers-h200"]
+    rows = rows.assign(busy=rows["l2_pct"] * rows["elapsed_cycles"])
+    case = ["graph", "operation", "columns", "contender"]
+    sums = rows.groupby(case, sort=False)[
+        ["elapsed_cycles", "l2_read_sectors", "dram_read_bytes", "busy"]
+    ].sum()
+    lines = [
+        (
+            f"{OPERATIONS[operation]}, {graph.partition('@')[0].replace('-twin:', ' ')}, d = {d}",
+            PEERS.get(contender, contender),
+            f"{row['elapsed_cycles'] / 1e6:.2f}",
+            f"{row['l2_read_sectors'] / 1e6:,.0f}",
+            f"{row['dram_read_bytes'] / 1e9:.2f}",
+            f"{row['busy'] / row['elapsed_cycles']:.0f} %",
+        )
+        for (graph, operation, d, contender), row in sums.iterrows()
+    ]
+    head = ("case", "contender", "M cycles", "M sectors from the L2", "GB from memory", "L2 busy")
+    return markdown(head, lines)
+
+
 def machine(rows: pd.DataFrame) -> str:
     """Return a sentence with the GPU, the versions and the commits of the rows."""
     cells = {
@@ -200,6 +223,7 @@ PAGES = [
             "attention": partial(summary, ("gat", "gatv2")),
             "maxima": maxima,
             "losses": losses,
+            "counters": counters,
             "roof": roof,
             "every case": every_case,
         },
