@@ -446,6 +446,16 @@ def vector_loads(gains):
     staged = gains.loc["nonzeros staged"].xs(32, level="columns")
     assert (narrow * staged > 1).all()
     yield f"gain at least {100 * (wide.min() - 1):.0f} % on every graph"
+    rows = records.recorded("lane-sweeps-h200").query(
+        "graph == 'com-amazon-twin' and columns == 32"
+    )
+    rows = rows[rows["date"] == "2026-11-29"]
+    of_rung = rows["parameters"].str.extract(r"vector=(\d).*blocks_per_sm=(\d+) stage=False")
+    of_rung = of_rung.astype(float).assign(us=rows["median_us"]).dropna()
+    us = of_rung.pivot_table(index=1, columns=0, values="us")
+    for room, (single, vectors) in us.iterrows():
+        one = "–" if np.isnan(single) else f"{single:.1f} µs"
+        yield f"| {room:.0f} | {one} | {vectors:.1f} µs |"
 
 
 def two_gpus():
