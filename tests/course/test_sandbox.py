@@ -464,7 +464,7 @@ def test_files_of_the_machine_are_not_those_of_a_submission(tmp_path, monkeypatc
     try:
         while len(psutil.Process(started._process.pid).children()) == 0:
             time.sleep(0.01)
-        assert started._n_files_and_sockets()[0] == 0
+        assert started._n_files_and_sockets(started._processes())[0] == 0
     finally:
         started.end()
 

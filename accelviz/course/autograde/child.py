@@ -80,7 +80,7 @@ class Child:
         call on the processes are looked at often while a test waits for them.
         """
         self._watch_seconds = _MEASURE_SECONDS
-        return self._usage()[1]
+        return self._usage(self._processes())[1]
 
     def send(self, message: Any, seconds: float = math.inf) -> None:
         """Send a message; raises TimeoutError if it is not read within `seconds`. See `receive`."""
@@ -113,10 +113,11 @@ class Child:
 
     def _look(self) -> None:
         """Raise SubmissionLostError if its processes together use too much."""
-        tasks, busy, memory = self._usage()
+        processes = self._processes()  # a search among all of the machine's
+        tasks, busy, memory = self._usage(processes)
         max_busy = MAX_PROCESSORS * (time.monotonic() - self._begin) + _BURST_SECONDS
         is_greedy = tasks > MAX_TASKS or busy > max_busy or memory > self._max_memory
-        files, sockets = self._n_files_and_sockets()
+        files, sockets = self._n_files_and_sockets(processes)
         if is_greedy or files > _MAX_FILES or sockets > _MAX_SOCKETS:
             raise SubmissionLostError(GREEDY)
 
@@ -125,10 +126,10 @@ class Child:
             return [self._root, *self._root.children(recursive=True)]
         return []
 
-    def _usage(self) -> tuple[int, float, int]:
+    def _usage(self, processes: list[psutil.Process]) -> tuple[int, float, int]:
         """Return the number of threads, processor seconds and resident bytes of its processes."""
         tasks, seconds, memory = 0, 0.0, 0
-        for process in self._processes():
+        for process in processes:
             with contextlib.suppress(psutil.Error):
                 tasks += process.num_threads()
                 times = process.cpu_times()
@@ -137,14 +138,14 @@ class Child:
                 memory += process.memory_info().rss
         return tasks, max(seconds, sum(self._seen.values())), memory
 
-    def _n_files_and_sockets(self) -> tuple[int, int]:
+    def _n_files_and_sockets(self, processes: list[psutil.Process]) -> tuple[int, int]:
         """Return the number of files that it has in memory, and of sockets; 0 if it is not seen.
 
         Until bubblewrap has set up its file system, its process sees the machine's files. These
         are not counted.
         """
         files = sockets = 0
-        for process in self._processes()[1:2] if bubblewrap() else ():
+        for process in processes[1:2] if bubblewrap() else ():
             root = Path(f"/proc/{process.pid}/root")
             with contextlib.suppress(OSError):
                 for folder in ("tmp", "dev/shm"):
