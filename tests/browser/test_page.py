@@ -83,6 +83,8 @@ def headline(page):
 
 def test_keys_reach_every_control(page):
     tab(page, "numbers")
+    # Changes of a setting at one time are one step of the history, however loaded the machine is.
+    page.evaluate("() => { const now = performance.now(); performance.now = () => now; }")
     waiting = page.locator("[data-statistic=idle_share] td").first
     type_into_field(page, "max_block_warps", "4")
     table = accelviz.sweep("cora", max_block_warps=[4, 6]).idle_share.map("{:.2%}".format)
@@ -91,13 +93,13 @@ def test_keys_reach_every_control(page):
     page.keyboard.press("ArrowUp")
     page.keyboard.press("ArrowUp")
     page.wait_for_function("t => document.body.innerText.includes(t)", arg=table[1])
-    # Undo takes back both keys in one step.
     page.keyboard.press("Control+z")
     page.wait_for_function("() => document.body.innerText.includes('12 x 32')")
     page.keyboard.press("Control+Shift+Z")
     page.wait_for_function("t => document.body.innerText.includes(t)", arg=table[1])
     control(page, "reset").click()
     page.wait_for_function("() => document.body.innerText.includes('12 x 32')")
+    page.evaluate("() => { delete performance.now; }")
 
 
 def test_tab_reaches_everything_and_leaves(page):
