@@ -43,7 +43,10 @@ class BlockRows(Settings):
     block_rows: int = 2
 
 
+@dataclass(frozen=True)
 class BlockRowsOfRange(Settings):
+    """Decorated, though a class of `Settings` need not be."""
+
     block_rows: int = setting(2, "rows of a block", 32, tries=(1, 2, 8))
 
 

@@ -103,6 +103,11 @@ _UNKNOWN = tuple(
         r"'(?P<name>\w+)' is not a template",
     )
 )
+#: A copy of a union with vectors, whose copies the emulator watches: g++'s words, and clang's.
+_NO_COPY = re.compile(
+    r"deleted function '.*?(\w+)::(?:\1|operator=)\(const|copy.*is implicitly deleted|"
+    r"implicitly-deleted copy"
+)
 
 
 def compile_error(
@@ -199,8 +204,9 @@ def _hint(text: str, code: str) -> tuple[str, str]:
         return "", _LAUNCH
     if re.search(r"address of (?:local variable|stack memory)|reference to (?:local|stack)", text):
         return "", "the variable ends with its function: let the caller pass an array to fill"
-    if re.search(r"deleted function '.*?(\w+)::(?:\1|operator=)\(const", text):
-        return "", "a union with vectors or half cannot be copied here; copy one of its members"
+    if _NO_COPY.search(text):
+        remedy = "copy one of its members, or pass it by reference"
+        return "", f"a union with vectors or half cannot be copied here; {remedy}"
     unknown = next(filter(None, (pattern.search(text) for pattern in _UNKNOWN)), None)
     if unknown is None:
         return "", ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import FrozenInstanceError, dataclass, field, fields
+from inspect import get_annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -87,8 +88,18 @@ def setting(default: Any, *args: Any, **options: Any) -> Any:
     return field(default=default, metadata={"setting": Setting(default, *args, **options)})
 
 
+class _Frozen:
+    """Refuses changes of what a dataclass that is decorated again does not refuse."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
 @dataclass(frozen=True)
-class Settings:
+class Settings(_Frozen):
     """Base of a strategy's settings; a subclass is a frozen dataclass with fields by `setting`.
 
     The annotation of a field is its resolved type, even where None is valid before.
@@ -115,12 +126,14 @@ class Settings:
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True)(cls)
-        cls.declared = MappingProxyType(
-            {
-                member.name: member.metadata.get("setting") or Setting(member.default)
-                for member in fields(cls)
-            }
-        )
+        for name in ("__setattr__", "__delattr__"):  # a user may write @dataclass(frozen=True), too
+            delattr(cls, name)
+        own = {
+            member.name: member.metadata.get("setting") or Setting(member.default)
+            for member in fields(cls)
+            if member.name not in cls.declared or member.name in get_annotations(cls)
+        }
+        cls.declared = MappingProxyType({**cls.declared, **own})
 
     def __post_init__(self) -> None:
         for name, declared in self.declared.items():

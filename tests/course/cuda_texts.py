@@ -70,23 +70,33 @@ __device__ float plus(float a, float b);
 __device__ float plus(float a, float b) { return a + b; }
 - PRODUCT
 + sum = plus(sum, values[k] * X[(long long)columns[k] * n_cols + column]);
-# a struct with a method
-struct Run { int row, first, n; __device__ int end() const { return first + n; } };
+# a struct with a constructor and a method, a union that is passed by reference
+union Meta { int4 v; int part[4]; };
+struct Run {
+    int row, first, n;
+    __device__ explicit Run(const Meta &m) : row(m.v.x), first(m.part[1]), n(m.part[2]) {}
+    __device__ int end() const { return first + n; }
+};
 - const int4 mine = metadata[run];
-+ const int4 mine = metadata[run]; Run r{mine.x, mine.y, mine.z};
++ const int4 mine = metadata[run]; Meta meta; meta.v = mine; const Run r(meta);
 - k < mine.y + mine.z
 + k < r.end()
 # a template
 template <class T> __device__ T times(T a, T b) { return a * b; }
 - values[k] * X
 + times<float>(values[k], 1.0f) * X
-# templates with defaults
+# templates with defaults and specializations
+template <bool B> __device__ int one() { if constexpr (B) return 1; else return 2; }
+template <int N> __device__ int also_one() { return N; }
+template <> __device__ int also_one<3>() { return 1; }
 template <typename T, int N = 32> struct Step {
     static constexpr int value = N;
     __device__ static T zero() { return T(); }
 };
 - column += 32
 + column += Step<float>::value
+- ++k
++ k += one<true>() * also_one<3>()
 - float sum = 0.0f
 + float sum = Step<float>::zero()
 # a type of a template's parameter
@@ -158,10 +168,13 @@ __device__ constexpr float ZERO = 0.0f;
 + #else
 + #error old
 + #endif
-# pragma unroll
--         for (int k
+# pragma unroll, also by a macro on the line of its loop
+#define UNROLL _Pragma("unroll")
+-     for (int column
 + #pragma unroll 4
-+         for (int k
++     for (int column
+-         for (int k
++         UNROLL for (int k
 # printf
 - INSIDE
 + if (n_runs < 0) printf("%d runs, 100 %%\n", n_runs);
@@ -204,6 +217,9 @@ using mine_::one;
 #include <cfloat>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+#include <cuda.h>
+#include <vector_types.h>
 - sum = 0.0f
 + sum = 0.0f * FLT_MAX + 0.0f * INT32_MAX
 # attributes without effect

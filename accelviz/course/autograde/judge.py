@@ -268,9 +268,9 @@ def _failed(
 
 
 def _headline(name: str, text: str) -> str:
-    """Return the first line of an exception, for a table of grades."""
+    """Return the first line of an exception, with its remedy, for a table of grades."""
     lines = f"{name}: {text}".strip(": ").splitlines()
-    return lines[0][:200] if lines else "an error of no name"
+    return lines[0][:500] if lines else "an error of no name"
 
 
 def _plain(value: Any) -> Any:

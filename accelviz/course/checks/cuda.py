@@ -35,15 +35,18 @@ HEADERS = (
 #: Headers that a kernel may include without effect: it has what CUDA takes from those of C.
 _NEEDLESS_HEADERS = (
     *("assert.h", "cassert", "cfloat", "climits", "cmath", "cstddef", "cstdint", "cstdio"),
-    *("cuda_fp16.h", "cuda_fp16.hpp"),
-    *("device_launch_parameters.h", "float.h", "limits.h", "math.h", "stddef.h", "stdint.h"),
-    "stdio.h",
+    *("cstring", "cuda.h", "cuda_fp16.h", "cuda_fp16.hpp", "cuda_runtime_api.h"),
+    *("device_functions.h", "device_launch_parameters.h", "float.h", "limits.h", "math.h"),
+    *("stddef.h", "stdint.h", "stdio.h", "string.h", "vector_functions.h", "vector_types.h"),
 )
 #: Attributes of C++ without effect, which are blanked out before the text is parsed.
 _NEEDLESS_ATTRIBUTES = re.compile(
     r"\[\[\s*(?:maybe_unused|nodiscard|fallthrough|likely|unlikely)\s*\]\]"
 )
-_EXPECTED = "CUDA without attributes, assembly, pragmas, host code and what cannot be watched"
+_EXPECTED = (
+    "write CUDA without attributes, assembly, pragmas, host code and what cannot be watched; give "
+    "a variable of that name another one"
+)
 #: Words of CUDA that the grammar of C++ does not have; blank in the parsed copy.
 _QUALIFIERS = re.compile(
     r"\b__(?:device|host|global|forceinline|noinline|inline|shared|constant|managed|restrict|"
@@ -99,7 +102,7 @@ def expanded(code: str, constants: tuple[tuple[str, Any], ...]) -> str:
         If it has a construct that is refused, or is no C++; the message has its line.
     """
     if type(code) is not str or len(code) > MAX_CHARACTERS:
-        raise KernelError(FILE, "the kernel is no text of usual length", "a text")
+        raise KernelError(FILE, "the kernel is no text of usual length", "let `code` be a text")
     return _expanded(code, constants)
 
 
@@ -109,7 +112,7 @@ def _expanded(code: str, constants: tuple[tuple[str, Any], ...]) -> str:
     depths = itertools.accumulate((letter in "([{") - (letter in ")]}") for letter in text)
     if len(text) > _MAX_EXPANDED or max(depths, default=0) > _MAX_DEPTH:
         problem = "it is too long or nested too deeply once its macros are expanded"
-        limits = f"{_MAX_EXPANDED:,} letters, and {_MAX_DEPTH} brackets in each other"
+        limits = f"at most {_MAX_EXPANDED:,} letters, and {_MAX_DEPTH} brackets in each other"
         raise KernelError(FILE, problem, limits)
     of_device = without_host_code(text).split("\n")
     of_host = {
@@ -123,10 +126,11 @@ def _expanded(code: str, constants: tuple[tuple[str, Any], ...]) -> str:
 
 
 def _without_macros(code: str, constants: Mapping[str, Any]) -> str:
-    """Expand macros and conditions; directives that are left are `#include` and `#pragma unroll`.
+    """Expand macros and conditions; `#include` is the only directive that is left.
 
-    The headers are empty meanwhile, so their macros are not expanded, and no macro of the host's
-    compiler is defined.
+    `#pragma unroll` has no effect in the emulator. A macro may put it on the line of its loop, so
+    it is dropped. The headers are empty meanwhile, so their macros are not expanded, and no macro
+    of the host's compiler is defined.
     """
     compiler = require_compiler()
     macros = {**target_macros(DEFAULT), **constants}
@@ -144,7 +148,7 @@ def _without_macros(code: str, constants: Mapping[str, Any]) -> str:
         except KernelError as error:
             if match := re.search(r"(\S+): No such file|'(\S+)' file not found", error.problem):
                 problem = f"it includes {match[1] or match[2]}"
-                raise KernelError(FILE, problem, ", ".join(HEADERS)) from None
+                raise KernelError(FILE, problem, f"include only {', '.join(HEADERS)}") from None
             raise
         lines = result.read_text("utf-8", "replace").split("\n")
     texts = [""] * (code.count("\n") + 2)
@@ -159,7 +163,8 @@ def _without_macros(code: str, constants: Mapping[str, Any]) -> str:
         if file == FILE and 0 < number < len(texts):
             if pragma and pragma[1] != "unroll":
                 raise KernelError(f"{FILE}:{number}", f"it has {line.strip()!r}", _EXPECTED)
-            texts[number] += f" {line}" if texts[number] else line
+            if not pragma:
+                texts[number] += f" {line}" if texts[number] else line
         elif pragma and pragma[1] == "header" and pragma[2] in HEADERS:
             header = pragma[2]
         elif line.strip() and not file.startswith("<"):
@@ -194,8 +199,7 @@ def _problems(text: str) -> Iterator[tuple[int, str]]:
         node = nodes.pop()
         line = node.start_point[0] + 1
         nodes += node.children
-        is_unroll = node.type == "preproc_call" and b"unroll" in node.text
-        if node.type in _REFUSED and not is_unroll:
+        if node.type in _REFUSED:
             yield line, _REFUSED[node.type]
         if not node.children or node.type.endswith("_literal"):
             uncovered[node.start_byte : node.end_byte] = b" " * (node.end_byte - node.start_byte)
@@ -210,10 +214,10 @@ def check_imports(kernel: Kernel) -> None:
     path = str(build(kernel))
     for word in sorted(_symbols(path, "--dynamic", "--undefined-only")):
         if not (_IMPORTS.fullmatch(word) or _MATHEMATICS.fullmatch(word)):
-            raise KernelError(FILE, f"it uses {word!r}", "CUDA's functions and its own")
+            raise KernelError(FILE, f"it uses {word!r}", "call CUDA's functions and your own")
     if any(map(_AT_LOAD.match, _symbols(path, "--defined-only"))):
         problem = "it has a variable outside of functions whose initial value needs code"
-        raise KernelError(FILE, problem, "a constant, as in CUDA")
+        raise KernelError(FILE, problem, "let it be a constant, as in CUDA")
 
 
 @functools.lru_cache(maxsize=64)
