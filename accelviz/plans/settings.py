@@ -128,12 +128,12 @@ class Settings(_Frozen):
         dataclass(frozen=True)(cls)
         for name in ("__setattr__", "__delattr__"):  # a user may write @dataclass(frozen=True), too
             delattr(cls, name)
-        own = {
+        declared = {
             member.name: member.metadata.get("setting") or Setting(member.default)
             for member in fields(cls)
             if member.name not in cls.declared or member.name in get_annotations(cls)
         }
-        cls.declared = MappingProxyType({**cls.declared, **own})
+        cls.declared = MappingProxyType({**cls.declared, **declared})
 
     def __post_init__(self) -> None:
         for name, declared in self.declared.items():
