@@ -367,13 +367,16 @@ def test_preflight_hides_what_grading_hides():
     """`BlockSetting` has the answer of A2; only the hidden tests tell that it is not there."""
     a2 = find_assignments()["A2-block-partition"]
     notebook = copy.deepcopy(a2.released)
+    *_, comparing = (cell for cell in notebook.cells if "block_level_records" in cell.source)
     notebook.cells = [
-        cell for cell in notebook.cells if question_of(cell) in ("A2-imports", "A2-pattern")
+        *(cell for cell in notebook.cells if question_of(cell) in ("A2-imports", "A2-pattern")),
+        comparing,
     ]
-    notebook.cells[
-        -1
-    ].source = (
+    _, answer, _ = notebook.cells
+    answer.source = (
         "from accelviz.partition.block_level import BlockSetting\nbound = BlockSetting().deg_bound"
     )
     checked = run_visible_tests(Checked(Path("A2.ipynb"), a2, (), notebook))
     assert "NotYours" in problem_of(checked, "test").text
+    assert problem_of(checked, "hidden").text.startswith("Cell 3: ")
+    assert problem_of(checked, "hidden").harmless

@@ -75,7 +75,7 @@ def test_late_days_cost_what_is_not_free(course):
     assert frame.loc["ada", "remarks"] == "A1-counting-sort: not all graded by hand"
     first, second = frame.loc["bob", "remarks"].split("; ")
     assert first == "A1-counting-sort: 2 days late, 0.9 points less"
-    assert second == "A2-block-partition: 1 days late, 1 points less"
+    assert second == "A2-block-partition: 1 day late, 1 points less"
     assert frame.loc["max", "remarks"].count("missing") == 2
 
 

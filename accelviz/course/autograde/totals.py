@@ -35,7 +35,7 @@ def totals(
     free_days : int
         Late days that each student has for nothing, over all assignments in order of their dates.
     penalty : float
-        Percent of the assignment's points that each further late day costs.
+        Percent of the points earned in the assignment that each further late day costs.
     trust_stamps : bool
         Whether nbgrader's stamps count where a notebook is newer; see `handed_in`.
 
@@ -83,7 +83,8 @@ def totals(
                 charged = max(0, late_days + days - free_days) - max(0, late_days - free_days)
                 late_days += days
                 lost = round(min(1.0, charged * penalty / 100) * points, 2)
-                remarks.append(f"{name}: {days} days late, {lost:g} points less")
+                late = f"{days} day{'s' * (days > 1)} late"
+                remarks.append(f"{name}: {late}, {lost:g} points less")
                 stamp = _stamped(folder)
                 if stamp is not None and _days_late(stamp, date) < days:
                     remarks.append(f"{name}: its timestamp.txt, which is not trusted, is earlier")
