@@ -56,6 +56,6 @@ def shipped(tmp_path_factory, request):
         handed_in.hand_in_all(root, port, asked)
         patch.setenv("ACCELVIZ_TEST_SECRET", handed_in.SECRETS[0])
         # Some of the jobs wait, so there are two more than there are processors.
-        options = ["--cell-seconds", "20", "--jobs", str((os.cpu_count() or 1) + 2), "--as-root"]
+        options = ["--cell-seconds", "40", "--jobs", str((os.cpu_count() or 1) + 2), "--as-root"]
         assert cli.main(["assignments", "grade", "--course", str(root), *options]) == 1
     return root, tables.read_table(root / "grades-by-question.csv")
