@@ -110,10 +110,14 @@ def test_the_dropout_of_a_row_depends_on_its_node(on, n_cols):
     assert not torch.equal(other == 0, y == 0)
 
 
+LAYERS = [
+    *("gcn", "gcn wide", "sage", "sage wide", "sage max", "sage min", "sage pair"),
+    *("gin fixed", "gin wide"),
+]
+
+
 @pytest.mark.usefixtures("way")
-@pytest.mark.parametrize(
-    "case", ["gcn", "gcn wide", "sage", "sage wide", "gin fixed", "gin wide", "sage pair"]
-)
+@pytest.mark.parametrize("case", LAYERS)
 def test_layers_are_pygs(on, case):
     theirs, ours = torch_cases.both(case, on)
     x, edge_index = torch_cases.features(on), torch_cases.edges(on)
