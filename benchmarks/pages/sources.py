@@ -528,12 +528,15 @@ def warps_of_a_block(results: Results) -> str:
     )
 
 
-def ell_over_tc_gnn(results: Results) -> str:
-    """Return the time of cuSPARSE's faster Blocked-ELL over TC-GNN's on graphs."""
-    rows = results["block-formats-h200"]
-    us = rows.pivot_table(index=["graph", "columns"], columns="strategy", values="median_us")
-    blocked = us.filter(like="blocked_ell").min(axis=1)
-    return spread((blocked / us["tc_gnn"]).dropna(), 1)
+def over_tc_gnn(formats: str) -> Callable[[Results], str]:
+    """Return a function of the time of the faster of two products over TC-GNN's on graphs."""
+
+    def number(results: Results) -> str:
+        rows = results["block-formats-h200"]
+        us = rows.pivot_table(index=["graph", "columns"], columns="strategy", values="median_us")
+        return spread((us.filter(like=formats).min(axis=1) / us["tc_gnn"]).dropna(), 1)
+
+    return number
 
 
 def seeds_gain(model: str) -> Callable[[Results], str]:
@@ -568,14 +571,14 @@ def sampled(data: str) -> Callable[[Results], str]:
     return number
 
 
-def sliding_training(results: Results) -> pd.DataFrame:
-    """Return the medians of training steps, ms, by network, groups and overlap, and by kind.
+def sliding_training(results: Results, values: str = "median_ms") -> pd.DataFrame:
+    """Return medians of training steps, or other values, by network, groups, overlap and kind.
 
     Images have 32 x 32 pixels.
     """
     rows = results["sliding-training-h200"].query("pixels == 32")
     case = ["network", "cg", "co"]
-    return rows.pivot_table(index=case, columns="kind", values="median_ms")
+    return rows.pivot_table(index=case, columns="kind", values=values)
 
 
 def network_step(kind: str) -> Callable[[Results], str]:
@@ -597,13 +600,6 @@ def imagenet_step(kind: str) -> Callable[[Results], str]:
         return spread((ms[kind] / ms["sliding"]).dropna())
 
     return number
-
-
-def triton_over_tc_gnn(results: Results) -> str:
-    """Return the time of Triton's faster block-sparse product over TC-GNN's on graphs."""
-    rows = results["block-formats-h200"]
-    us = rows.pivot_table(index=["graph", "columns"], columns="strategy", values="median_us")
-    return spread((us.filter(like="triton").min(axis=1) / us["tc_gnn"]).dropna(), 1)
 
 
 def pointwise_step(results: Results) -> str:
@@ -656,9 +652,7 @@ def network_memory(kind: str) -> Callable[[Results], str]:
     """Return a function of the share of a composition's peak memory that our module saves."""
 
     def number(results: Results) -> str:
-        rows = results["sliding-training-h200"].query("pixels == 32")
-        case = ["network", "cg", "co"]
-        mib = rows.pivot_table(index=case, columns="kind", values="peak_mib")
+        mib = sliding_training(results, "peak_mib")
         return spread(100 * (1 - mib["sliding"] / mib[kind]).dropna(), 0)
 
     return number
@@ -739,8 +733,8 @@ NUMBERS: dict[str, Callable[[Results], str]] = {
     "TC-GNN L1": tc_gnn_counter("l1_hit_pct"),
     "TC-GNN occupancy": tc_gnn_counter("warps_active_pct"),
     "TC-GNN warps": warps_of_a_block,
-    "Blocked-ELL over TC-GNN": ell_over_tc_gnn,
-    "Triton over TC-GNN": triton_over_tc_gnn,
+    "Blocked-ELL over TC-GNN": over_tc_gnn("blocked_ell"),
+    "Triton over TC-GNN": over_tc_gnn("triton"),
     "SAGE seeds": seeds_gain("sage"),
     "GAT seeds": seeds_gain("gat"),
     "translation share": translation_share,
