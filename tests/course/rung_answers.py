@@ -13,6 +13,7 @@ END = "const int end = cut ? min(first + 16, record.z + record.x) : first + reco
 CUT = "cut ? min(first + 16, record.z + record.x)"
 MASK = "(lanes == 32 ? 0xffffffff : (1u << lanes) - 1) << first_lane"
 GROUP = "const int group = threadIdx.x / lanes, lane = threadIdx.x % lanes;"
+ROW_1 = "const int row = blockIdx.x * blockDim.x + threadIdx.x;"
 ROW_2 = "const int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;"
 ROW_3 = "const int sorted_row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;"
 ROW_4 = "const int row = output_rows[record.y + warp];"
@@ -24,10 +25,6 @@ PRODUCT_1 = "sum += values[k] * X[columns[k] * n_cols + column]"
 
 WRONG = {
     1: [
-        (
-            {"values[k] * X": "__ldcv(values + k) * X"},
-            "Store row_pointers[... + 1] in a variable before the loop.",
-        ),
         ({GUARD: ""}, "row_pointers"),
         ({"values[k] * X": "X"}, "WRONG"),
         ({"* n_cols + column];": "+ column];"}, "WRONG"),
@@ -52,6 +49,19 @@ WRONG = {
                 ),
             },
             "the result is right, but the kernel makes",
+        ),
+        (
+            {"values[k] * X": "__ldcv(values + k) * X"},
+            "Store row_pointers[... + 1] in a variable before the loop.",
+        ),
+        # right, but neighboring lanes read every second column
+        (
+            {
+                "column = lane; column < n_cols; column += 32": (
+                    "column = 2 * lane; column < n_cols; column += column % 2 ? 63 : 1"
+                )
+            },
+            "Most of the others are of X: ",
         ),
     ],
     3: [
@@ -159,9 +169,7 @@ RIGHT = {
         },
         # the last row first, the last column first
         {
-            "const int row = blockIdx.x * blockDim.x + threadIdx.x;": (
-                "const int row = n_rows - 1 - (blockIdx.x * blockDim.x + threadIdx.x);"
-            ),
+            ROW_1: ("const int row = n_rows - 1 - (blockIdx.x * blockDim.x + threadIdx.x);"),
             "row >= n_rows": "row < 0",
             "int column = 0; column < n_cols; ++column": "int column = n_cols; column-- > 0;",
         },
@@ -173,7 +181,7 @@ RIGHT = {
         },
         # a loop over rows in place of the guard
         {
-            "    const int row = blockIdx.x * blockDim.x + threadIdx.x;": "",
+            f"    {ROW_1}": "",
             "    if (row >= n_rows) return;  // the last block has too many threads\n": (
                 "    for (int row = blockIdx.x * blockDim.x + threadIdx.x; row < n_rows;\n"
                 "         row += gridDim.x * blockDim.x)\n"

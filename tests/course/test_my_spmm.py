@@ -2,6 +2,7 @@
 
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
 
 import accelviz
@@ -13,7 +14,7 @@ from accelviz.measure import features
 from accelviz.strategies import find_strategy
 
 from ..test_elective_numbers import FOLDER, sentences
-from .rung_answers import GUARD, RIGHT, WRONG
+from .rung_answers import GUARD, RIGHT, ROW_1, WRONG
 from .wrong_lines import with_pieces_replaced
 
 pytestmark = pytest.mark.skipif(
@@ -105,9 +106,36 @@ def test_unusual_right_answers_pass(rung, capsys):
 def test_idle_warps_are_no_sorted_rows():
     needed = my_spmm.RIGHT[2]
     counted = needed._replace(idle_share=0.414)
-    said = my_spmm._excess(counted, needed, 3, "Cora")
-    assert said.endswith('41.4% of the warps\' time is idle on Cora, and "sorted rows" needs 2.4%.')
-    assert my_spmm._excess(needed, needed, 3, "Cora") == ""
+    text = '41.4% of the warps\' time is idle on Cora, and "sorted rows" needs 2.4%.'
+    assert my_spmm._excess(counted, needed, 3, "Cora") == ("idle_share", text)
+    assert my_spmm._excess(needed, needed, 3, "Cora") == ("", "")
+    # eight warps in two blocks; in the second one a warp makes all requests
+    requested = pd.DataFrame({"block": [0, 0, 0, 0, 1, 1, 1], "warp": [0, 1, 2, 3, 2, 2, 2]})
+    said = my_spmm._cause("idle_share", requested, requested)
+    assert said == "One of the 4 warps of block 1 makes 3 of its 3 requests."
+
+
+STRIDED = "const int row = threadIdx.x * gridDim.x + blockIdx.x;"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words"),
+    [
+        (
+            {ROW_1: STRIDED},
+            "Most of the others are of row_pointers: 346,624 in place of 92,096. A request moves "
+            "30.8 of them in place of 8.5:",
+        ),
+        ({"values[k] * X": "__ldcv(values + k) * X"}, "variable before the loop."),
+    ],
+)
+def test_rung_1_is_right_at_any_cost_and_says_why_it_costs_more(pieces, words, capsys):
+    assert my_spmm.climb(1, changed(1, pieces)) is not None
+    said = capsys.readouterr().out
+    assert said.startswith("Right, with 3 matrices.")
+    assert "\nIt costs more than it has to: the kernel m" in said
+    assert words in said
+    assert my_spmm.strategy().rung == 1
 
 
 def test_a_mistake_that_only_cora_shows_is_an_unfinished_rung(capsys):
@@ -156,9 +184,9 @@ def test_a_file_grows_by_rungs_and_is_a_strategy(capsys):
 def keep_scored(monkeypatch, requests):
     """Let `climb` keep every kernel, with this number of requests."""
     scored = my_spmm.Score(requests, 100, 0.02, 10)
-    monkeypatch.setattr(my_spmm, "_needed_for_long_rows", lambda rung: scored)
     monkeypatch.setattr(my_spmm, "_cases", lambda vectors: ())
-    monkeypatch.setattr(my_spmm, "score", lambda *_, **options: scored)
+    monkeypatch.setattr(my_spmm, "_counted", lambda *_, **options: None)
+    monkeypatch.setattr(my_spmm, "_score", lambda *_: scored)
     return scored
 
 
