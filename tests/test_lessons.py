@@ -1,14 +1,17 @@
 """Estimated effort of each lesson (minutes, exercises, predictions), without running it."""
 
 import ast
+import builtins
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import pytest
 
-from accelviz.course import predict
+from accelviz.course import known, predict
+from accelviz.course.exercise import HINTS
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 #: Lessons in order, then electives.
@@ -134,6 +137,66 @@ def faults(path):
 @each_lesson
 def test_a_lesson_is_short_and_has_exercises(path):
     assert faults(path) == []
+
+
+# --- names and hints that a learner needs -------------------------------------------------------
+
+
+def names_in(source):
+    """Return the names that Python code binds, and those that it reads."""
+    bound, read = set(), set()
+    for node in ast.walk(ast.parse(re.sub(r"^[%!].*$", "", source, flags=re.M))):
+        if isinstance(node, ast.Name):
+            (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+        elif isinstance(node, ast.alias):
+            bound.add((node.asname or node.name).split(".")[0])
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            bound.add(node.name)
+    return bound, read
+
+
+def missing_names(cells):
+    """Return names that texts, solutions or exercises of a notebook need and no cell binds."""
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    bound, needed = names_in(code)[0] | {*dir(builtins)}, {"np"}  # an array is in every exercise
+    arguments = [
+        argument
+        for name in re.findall(r'\bknown\("(\w+)"\)', code)
+        for case in known(name)[1:]
+        for argument in case
+    ]
+    if any(isinstance(argument, pd.DataFrame | pd.Series) for argument in arguments):
+        needed.add("pd")
+    for text in (cell.source for cell in cells if cell.cell_type == "markdown"):
+        for fence in re.findall(r"```python\n(.*?)```", text, re.S):
+            own, read = names_in(fence)
+            needed |= read - own
+        needed |= {*re.findall(r"`(np|pd|plots|records)\.", text)}
+    return needed - bound
+
+
+@each_lesson
+def test_names_that_an_exercise_needs_are_imported(path):
+    assert missing_names(nbformat.read(path, as_version=4).cells) == set()
+
+
+def test_a_missing_name_is_found():
+    cells = [
+        nbformat.v4.new_code_cell('import numpy as np\ncompare(noise, *known("noise"))'),
+        nbformat.v4.new_markdown_cell("`records.recorded`\n```python\nx = y + np.sum(x)\n```"),
+    ]
+    assert missing_names(cells) == {"pd", "records", "y"}
+
+
+def test_every_sealed_answer_has_a_hint():
+    sources = [cell.source for path in LESSONS for cell in nbformat.read(path, as_version=4).cells]
+    digests = re.findall(r'\bsealed\("(\w+)"', "\n".join(sources))
+    assert sorted(digests) == sorted(HINTS)
+
+
+# --- predictions --------------------------------------------------------------------------------
 
 
 def choices():

@@ -192,9 +192,9 @@ def test_arguments_must_not_change_and_several_arrays_are_compared_one_by_one(ca
         (
             [0.96, 0.93],
             sealed(seal([0.96, 0.92])),
-            "Not yet: yours gives [0.96, 0.93]. That is not it.",
+            "Not yet: yours gives [0.96, 0.93]. That is not it. The rival is",
         ),
-        (0.96, sealed(seal([0.96])), "Not yet"),
+        (0.96, sealed(seal([0.96])), "Not yet: yours gives 0.96. That is not it.\n"),
         (0.9612, sealed(seal(0.9613, 4), digits=4), "Not yet"),
         ("ab", sealed(seal(3)), "Not yet: yours gives 'ab'. Expected: numbers."),
         (None, sealed(seal(3)), "Not written yet"),

@@ -28,6 +28,14 @@ PRODUCTS = frozenset(
     }
 )
 
+#: Hints of the lessons' sealed answers by digest, with which a message about a wrong one ends.
+HINTS = {
+    "eeb734fb": "The rival is `best`, the columns are [64], and the natural order comes first.",
+    "e92b84dd": "Renumber `rabbit`, so that the windows sort rows of Rabbit's order.",
+    "9df1c951": "A gain is the MB with tiles of 128 columns over those with tiles of 64. Before "
+    "the blocks are in order, the order is 'degree'; after, 'place'.",
+}
+
 
 @dataclass(frozen=True)
 class sealed:  # noqa: N801 - reads as a function in a lesson
@@ -95,7 +103,7 @@ def compare(
             return
         expected = reference(*copy.deepcopy(case)) if callable(reference) else reference
         if problem := _difference(result, expected):
-            print(f"Not yet: {call} gives{_long(result)}{problem}")
+            print(f"Not yet: {call} gives{_long(result)}{problem}".rstrip())
             return
         changed = [
             number
@@ -134,10 +142,11 @@ def _difference(result: Any, expected: Any) -> str:
         try:
             numbers = _as_floats(np.asarray(result))
         except ValueError:  # rows of unequal lengths
-            return "Expected: numbers."
+            return f"Expected: numbers. {HINTS.get(expected.digest, '')}"
         if numbers.dtype.kind not in "biuf":
-            return "Expected: numbers."
-        return "" if seal(numbers, expected.digits) == expected.digest else "That is not it."
+            return f"Expected: numbers. {HINTS.get(expected.digest, '')}"
+        is_right = seal(numbers, expected.digits) == expected.digest
+        return "" if is_right else f"That is not it. {HINTS.get(expected.digest, '')}"
     if isinstance(expected, tuple) and any(isinstance(part, np.ndarray) for part in expected):
         if not isinstance(result, (tuple, list)) or len(result) != len(expected):
             return f"Expected: {len(expected)} results."
