@@ -14,6 +14,7 @@ from accelviz.course import known, my_spmm
 from accelviz.datasets import graph_of_degrees
 from accelviz.measure import records
 from accelviz.measure.comparison import by_columns, labelled, latest, overall, speedups
+from accelviz.measure.counters import recorded_counters
 from accelviz.measure.ladder import climbed
 from accelviz.measure.roofline import roofline_table
 from accelviz.ordering import vertex_order
@@ -88,6 +89,11 @@ def sorted_rows():
     for order, words in (("original", "the cache serves {} %"), ("random", "order leaves {} %")):
         share = served_share(vertex_order(facebook, order).apply_to_graph(facebook))
         yield words.format(round(100 * share))
+    shares = [
+        round(100 * served_share(vertex_order(collab, order).apply_to_graph(collab)))
+        for order in ("original", "degree")
+    ]
+    yield f"Collab's twin loses more: of {shares[0]} % sorting leaves {shares[1]} %."
     idle = [
         accelviz.plan(ordered, "graphblast", 64).statistics.idle_share
         for ordered in (
@@ -158,6 +164,22 @@ def vectors():
     losses = 100 * (1 - widths["block"]["speedup"].loc[[64, 96, 128]])
     yield f"warp **loses** {losses.min():.0f} to {losses.max():.0f} %, on every graph of the 18"
     assert overall(gains["block"])[["losses", "graphs"]].iloc[0].tolist() == [18, 18]
+    yield from combined_warps()
+
+
+def combined_warps():
+    """Lesson 6: counters of the block-level partition with and without combined warps."""
+    cases = {name: f"accel_gcn partition=block combined_warp={name}" for name in ("True", "False")}
+    counters = recorded_counters("counters-h200", cases)
+    counters = counters.query("graph == 'Collab-twin' and columns in (64, 128)")
+    counters = counters.set_index(["strategy", "columns", "order"]).sort_index()
+    combined, separate = counters.loc["True"], counters.loc["False"]
+    assert combined["l1_load_requests"].equals(separate["l1_load_requests"])
+    assert combined["l1_load_sectors"].equals(separate["l1_load_sectors"])
+    yield "Counters of an H200 say the same of Collab's twin."
+    assert (combined["instructions"] / separate["instructions"]).between(0.97, 1.03).all()
+    assert (combined["stalled_on_memory_pct"] > 1.2 * separate["stalled_on_memory_pct"]).all()
+    yield "a combined warp waits longer for loads there; the work is the same"
 
 
 def broken():
@@ -235,6 +257,12 @@ def honest():
     least, most = sorted([100 * (ratios.mean() - 1), 100 * ((1 / ratios).mean() - 1)])
     yield f"So each of the two is {least:.0f} to {most:.0f} % faster"
     yield f"A launch that does nothing takes {natural['floor_us'].min():.1f} µs"
+    assert right_function("compulsory")(2708, 10556, 2708, 16) / 4.2e6 == pytest.approx(
+        0.1, rel=0.1
+    )
+    yield "Cora's product with 16 columns would take a tenth of a microsecond"
+    assert "| 17 to 23 µs;" in (FOLDER.parent / "benchmarks" / "README.md").read_text("utf-8")
+    yield "kept the host busy for 17 to 23 µs"
     yield from orders_of_both()
 
     pubmed, collab = (
@@ -323,6 +351,14 @@ def sweeps():
     yield f"It has {cora.degrees[1358]} nonzeros. With 12 or 6 warps a block, {words} nonzeros each"
     yield "cut over 2 and 3 blocks"
     assert [-(-168 // BlockSetting(warps, 32).deg_bound) for warps in (4, 2)] == [2, 3]
+    times = records.recorded("sweeps-h200").query("columns == 64 and graph_kind == 'twin'")
+    words = times["parameters"].str.extract(r"max_block_warps=(\d+) max_warp_nzs=(\d+)").astype(int)
+    times = times.assign(warps=words[0])[words[1] == 32]
+    us = times.pivot_table("median_us", "graph", "warps")
+    assert us.shape[0] == 4
+    assert {*us.idxmin(axis=1)} == {2, 4}
+    assert (us.rank(axis=1, ascending=False)[1] <= 2).all()
+    yield "For the four large graphs it is two or four warps, as the waiting said. But one warp a"
     yield from limits(many)
 
 

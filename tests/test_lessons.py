@@ -171,8 +171,8 @@ def missing_names(cells):
         needed.add("pd")
     for text in (cell.source for cell in cells if cell.cell_type == "markdown"):
         for fence in re.findall(r"```python\n(.*?)```", text, re.S):
-            own, read = names_in(fence)
-            needed |= read - own
+            bound_by_fence, read = names_in(fence)
+            needed |= read - bound_by_fence
         needed |= {*re.findall(r"`(np|pd|plots|records)\.", text)}
     return needed - bound
 

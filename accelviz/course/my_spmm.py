@@ -293,10 +293,10 @@ def _excess(counted: Score, needed: Score, rung: int, matrix: str) -> tuple[str,
     return "", ""
 
 
-def _cause(name: str, requested: pd.DataFrame, right: pd.DataFrame) -> str:
+def _cause(name: str, requested: pd.DataFrame, needed: pd.DataFrame) -> str:
     """Say where a kernel's count comes from that is larger than that of the right version.
 
-    `requested` and `right` are the requests of the two.
+    `requested` and `needed` are the requests of the two.
     """
     if name in ("longest", "idle_share"):
         busy = requested.groupby(["block", "warp"]).size().groupby("block").agg(["max", "sum"])
@@ -306,7 +306,7 @@ def _cause(name: str, requested: pd.DataFrame, right: pd.DataFrame) -> str:
         return f"One of the {_WARPS} warps of block {block} makes {share}."
     sums = [
         counts.groupby("array")["sectors"].agg(requests="size", sectors="sum")
-        for counts in (requested, right)
+        for counts in (requested, needed)
     ]
     array = sums[0].sub(sums[1], fill_value=0)[name].idxmax()
     yours, ours = (counts.reindex([array], fill_value=0).iloc[0] for counts in sums)
@@ -316,11 +316,13 @@ def _cause(name: str, requested: pd.DataFrame, right: pd.DataFrame) -> str:
             " The loop's bound may be loaded for each nonzero. Store row_pointers[... + 1] in a "
             "variable before the loop."
         )
-    each, few = yours["sectors"] / yours["requests"], ours["sectors"] / max(1, ours["requests"])
-    if name == "sectors" and each > _SLACK * few > 0:
+    density, needed_density = (
+        counts["sectors"] / max(1, counts["requests"]) for counts in (yours, ours)
+    )
+    if name == "sectors" and density > _SLACK * needed_density > 0:
         text += (
-            f" A request moves {each:.1f} of them in place of {few:.1f}: fewer of its lanes read "
-            "from one sector."
+            f" A request moves {density:.1f} of them in place of {needed_density:.1f}: "
+            "fewer of its lanes read from one sector."
         )
     return text
 
