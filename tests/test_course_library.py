@@ -10,7 +10,6 @@ from accelviz.analysis.balance import group_idle_share
 from accelviz.analysis.locality import reuse_distances, served_share
 from accelviz.datasets import graph_of_degrees
 from accelviz.measure import records
-from accelviz.measure.comparison import geometric_mean, shuffled_over_natural
 from accelviz.measure.prediction import waiting_beside_time
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.block_records import block_table
@@ -62,17 +61,6 @@ def test_idle_shares_and_times_are_of_the_same_setting():
     nowhere = waiting_beside_time(graph_of_degrees(EIGHT), 64, "accel_gcn")
     assert nowhere.columns[1] == "us: none recorded"
     assert nowhere.iloc[:, 1].isna().all()
-
-
-def test_shuffled_over_natural_pairs_graphs_and_columns():
-    table = records.recorded("strategies-h200").query("state == 'warm' and columns in (32, 128)")
-    rows = shuffled_over_natural(table, ["merge_path", "accel_gcn"])
-    assert rows.index.tolist() == ["merge_path", "accel_gcn"]
-    times = table.query("strategy == 'merge_path' and columns == 128").sort_values("run")
-    median = times.groupby("graph")["median_us"].last()
-    both = [name for name in median.index if f"{name}-shuffled" in median]
-    by_hand = geometric_mean([median[f"{name}-shuffled"] / median[name] for name in both])
-    assert rows.loc["merge_path", 128] == pytest.approx(by_hand)
 
 
 def test_a_table_of_blocks_decodes_info():

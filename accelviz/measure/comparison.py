@@ -166,31 +166,6 @@ def speedups(table: pd.DataFrame, baseline: str, cases: Cases | None = None) -> 
     return result
 
 
-def shuffled_over_natural(table: pd.DataFrame, cases: Cases | None = None) -> pd.DataFrame:
-    """Divide the times on shuffled graphs by the times on the graphs in natural order.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Results of graphs named "name" and "name-shuffled". Their runs may differ.
-    cases
-        As of `labelled`.
-
-    Returns
-    -------
-    DataFrame
-        Geometric means over the graphs with both orders: the index has the cases, the columns are
-        the column counts.
-    """
-    times = latest(labelled(table, cases))
-    shuffled = times["graph"].str.endswith("-shuffled")
-    times = times.assign(twin=times["graph"].str.removesuffix("-shuffled"))
-    pairs = times[shuffled].merge(times[~shuffled], on=["strategy", "columns", "twin"])
-    pairs["factor"] = pairs["median_us_x"] / pairs["median_us_y"]
-    means = pairs.pivot_table("factor", "strategy", "columns", aggfunc=geometric_mean)
-    return means.reindex([name for name in named(table, cases) if name in means.index])
-
-
 def geometric_mean(values: npt.ArrayLike) -> float:
     """Return the geometric mean of positive numbers; NaN of an empty array.
 
