@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from tests.compilers import needs_compiler
@@ -346,9 +347,10 @@ def test_ctrl_c_and_a_closed_pipe_end_without_a_traceback(folder):
     words = ("endless.cu", "--grid", 1, "--block", 1, "zeros:int32:1", "--timeout", 50)
     check(folder, *words, "--timeout", 0.2)  # compile
     process = started(folder, *words)
-    time.sleep(2)
+    while not psutil.Process(process.pid).children():  # the process that runs the kernel
+        time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=10)
+    output, errors = process.communicate(timeout=40)
     assert (process.returncode, output, errors) == (130, "", "accelviz: interrupted\n")
     process = started(folder, *TILE)
     process.stdout.close()

@@ -445,9 +445,9 @@ def test_too_many_files_end_a_submission():
     source = """
         import time
         for k in range(25_000): open(f"{k}", "w").close()
-        time.sleep(3)
+        time.sleep(60)
         """
-    problems, _ = run(student_cell(source), limits=Limits(cell_seconds=20))
+    problems, _ = run(student_cell(source), limits=Limits(cell_seconds=40))
     assert problems == [GREEDY]
 
 
@@ -486,10 +486,9 @@ def test_too_many_processes_are_seen_while_a_message_is_under_way(trick):
                 hoard()
             type(server._line).receive = hoard
         """
-    limits, begin = Limits(cell_seconds=30, seconds=90), time.monotonic()
+    limits = Limits(cell_seconds=30, seconds=90)
     problems, _ = run(student_cell(source), graded("f(1)\nf('x' * 10**7)"), limits=limits)
-    assert problems[1] == GREEDY
-    assert time.monotonic() - begin < 25
+    assert problems[1] == GREEDY  # and not that the time is over
 
 
 def test_what_is_beside_a_notebook_is_not_imported_where_kernels_run(tmp_path):
