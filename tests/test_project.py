@@ -289,7 +289,10 @@ PAGES = ["README.md", "CONTRIBUTING.md", "benchmarks/README.md", *ROOT.glob("doc
 
 @pytest.mark.parametrize("page", [ROOT / page for page in PAGES], ids=lambda page: page.name)
 def test_links_lead_to_files_and_headings(page):
-    for link, anchor in re.findall(r"]\(([^)#:]*)#?([^):]*)\)", page.read_text("utf-8")):
+    text = page.read_text("utf-8")
+    tables = re.findall(r"^:file: /(.*)", text, re.M)
+    text += "".join((ROOT / table).read_text("utf-8") for table in tables)
+    for link, anchor in re.findall(r"]\(([^)#:]*)#?([^):]*)\)", text):
         target = (page.parent / link).resolve() if link else page
         assert target.exists(), link
         if anchor:

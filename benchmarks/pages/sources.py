@@ -1,6 +1,7 @@
 """docs/sources.md: every numbered item of the sources, where it is made again, what came out.
 
-`sources.csv` has an item a row. A name in braces in its column `here` is a number of `NUMBERS`,
+It shows docs/tables/sources.csv, which is written from the file `sources.csv` beside this module:
+an item a row. A name in braces in its column `here` is a number of `NUMBERS`,
 computed from the recorded tables that the column `records` names.
 """
 
@@ -18,12 +19,12 @@ from accelviz.measure.comparison import geometric_mean, overall, speedups, table
 from accelviz.measure.prediction import parameters_of
 from benchmarks.pages import accel_gcn, convolution, fusegnn, many_gpus, tensor_cores, training
 from benchmarks.pages.bits import products
-from benchmarks.pages.document import Page, Results, markdown
+from benchmarks.pages.document import Listing, Page, Results, markdown
 
 ITEMS = Path(__file__).with_suffix(".csv")
 #: Graphs of GNNAdvisor's type III that are in Table I too.
 TYPE_THREE = ("Artist-twin", "com-amazon-twin", "amazon0601-twin")
-#: Headings of the page's tables, by the `source` of their items.
+#: Titles of the sources, by the `source` of their items.
 SOURCES = {
     "accel_gcn": "Accel-GCN (ICCAD 2023)",
     "fusegnn": "fuseGNN (ICCAD 2020)",
@@ -34,13 +35,6 @@ SOURCES = {
     "tc_gnn": "TC-GNN (chapter 5)",
     "dsxplore": "DSXplore (chapter 6)",
     "receptive": "3D receptive field (chapter 7)",
-}
-#: Where a long chapter's evaluation begins, in a table of its own.
-EVALUATION = {
-    "qgtc": "Figure 2.7a, b",
-    "gnnadvisor": "Figure 3.8",
-    "mgg": "Figures 4.7, 4.9",
-    "tc_gnn": "Figure 5.3a, b",
 }
 
 
@@ -793,23 +787,21 @@ def filled(text: str, results: Results) -> str:
     return re.sub(r"\{([^}]+)\}", lambda match: NUMBERS[match[1]](results), text)
 
 
-def of_source(source: str) -> Callable[[Results], str]:
-    """Return a function of the table of a source; its evaluation may be a second table."""
-
-    def section(results: Results) -> str:
-        rows = items()
-        rows = rows[rows["source"] == source]
-        lines = [
-            (row.item, row.printed, filled(row.here, results), row.where)
-            for row in rows.itertuples()
-        ]
-        start = [*rows["item"]].index(EVALUATION[source]) if source in EVALUATION else 0
-        parts = [lines[:start], lines[start:]] if start else [lines]
-        header = ("item", "printed", "here", "where")
-        tables = [markdown(header, part, align="---") for part in parts]
-        return "\n\nIts evaluation:\n\n".join(tables)
-
-    return section
+def overview(_: Results) -> str:
+    """Return a table of the sources: their entries, and how many have nothing of ours."""
+    rows = items()
+    absent = rows["here"].str.startswith(("not made again", "not measured"))
+    counts = pd.DataFrame({"entries": 1, "absent": absent}).groupby(rows["source"]).sum()
+    lines = [(title, *counts.loc[source]) for source, title in SOURCES.items()]
+    return markdown(("source", "entries", "not made again"), lines)
 
 
-PAGES = [Page("sources.md", {source: of_source(source) for source in SOURCES})]
+def every_item(results: Results) -> list[Listing]:
+    """Return the table of all items, with their numbers."""
+    rows = items()
+    rows["source"] = rows["source"].map(SOURCES)
+    rows["here"] = [filled(text, results) for text in rows["here"]]
+    return [Listing(rows.drop(columns="records"), "sources", "Every item as CSV")]
+
+
+PAGES = [Page("sources.md", {"overview": overview, "items": every_item})]
