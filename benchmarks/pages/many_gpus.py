@@ -196,26 +196,32 @@ def training_steps(results: Results) -> Parts:
         line |= {"split_gib": cases["peak_mib"]["split"] / 1024}
         low, high = cases.loc["split", ["p10_ms", "p90_ms"]]
         lines.append({**line, "low": low, "high": high})
-    columns = [
-        ("graph", "{graph}"),
-        ("million edges", "{edges:.3g}"),
-        ("network", "{model}"),
-        ("PyG, one GPU", "{pyg:.3f}"),
-        ("one GPU", "{one:.3f}"),
-        ("two GPUs", "{split:.3f}"),
-        ("gain", "{gain:ratio}"),
-        ("predicted", "{predicted:ratio}"),
-        ("auto", "{choice:.0f}"),
-        ("GiB, one and two", "{one_gib:.2f}, {split_gib:.2f}"),
-    ]
     first = rows.iloc[0]
     about = f"{first['hardware']}, driver {first['driver']}, {first['date']}"
     commits = ", ".join(dict.fromkeys(str(commit)[:7] for commit in rows["commit"]))
     return [
-        f"Two {about}, commits {commits}. Milliseconds, medians.",
-        table(columns, lines),
-        Listing(pd.DataFrame(lines), "split-training", "With spreads, overlap and dropout"),
+        f"Two {about}, commits {commits}.",
+        gains_by_network(lines, "{gain:ratio} ({predicted:ratio})"),
+        Listing(
+            pd.DataFrame(lines),
+            "split-training",
+            "Milliseconds with spreads, PyG, memory, overlap and dropout",
+        ),
     ]
+
+
+def gains_by_network(lines: list[dict[str, Any]], form: str) -> str:
+    """Return a table of graphs by networks, in the cells of which are gains as in `form`."""
+    by_graph: dict[str, dict[str, Any]] = {}
+    for line in lines:
+        cells = by_graph.setdefault(line["graph"], {"graph": line["graph"]})
+        cells |= {f"{line['model']} {name}": value for name, value in line.items()}
+    models = dict.fromkeys(line["model"] for line in lines)
+    columns = [("graph", "{graph}")]
+    if "edges" in lines[0]:
+        columns.append(("million edges", f"{{{next(iter(models))} edges:.3g}}"))
+    columns += [(model, form.replace("{", f"{{{model} ")) for model in models]
+    return table(columns, by_graph.values())
 
 
 #: Numbers of GPUs in words.
@@ -234,20 +240,17 @@ def scaling(results: Results) -> Parts:
             line |= {name: split["median_ms"], f"{name} gain": line["one"] / split["median_ms"]}
             line[f"{name} predicted"] = one["predicted_ms"] / split["predicted_ms"]
         lines.append(line)
-    columns = [("graph", "{graph}"), ("network", "{model}"), ("one GPU", "{one:.3f}")]
-    for name in ("two", "four"):
-        columns.append((f"{name} GPUs", f"{{{name}:.3f}}"))
-        columns.append((f"gain of {name}", f"{{{name} gain:ratio}}"))
-        columns.append(("predicted", f"{{{name} predicted:ratio}}"))
     large = pd.DataFrame(lines).query("graph != 'cora'")
     ratios = [large[f"{name} predicted"] / large[f"{name} gain"] for name in ("two", "four")]
     off = (pd.concat(ratios) - 1).abs()
+    form = "{{{0} gain:ratio}} ({{{0} predicted:ratio}})"
     first = rows.iloc[0]
     return [
-        f"Up to four {first['hardware']} of one host, {first['date']}. Milliseconds, medians.",
-        table(columns, lines),
+        f"Up to four {first['hardware']} of one host, {first['date']}: gains of two GPUs, of four.",
+        gains_by_network(lines, ", ".join(form.format(name) for name in ("two", "four"))),
         f"Predicted gains of the large graphs are off by {off.mean():.0%} in the mean and at most "
         f"{off.max():.0%}.",
+        Listing(pd.DataFrame(lines), "split-gpus", "Milliseconds of each step"),
     ]
 
 
