@@ -185,7 +185,7 @@ def network_steps(results: Results) -> str:
     """Return ms and MiB of training steps of networks, with cg of 2 and half an overlap."""
     rows = results["sliding-training-h200"]
     rows = rows[rows["cg"].isna() | ((rows["cg"] == 2) & (rows["co"] == 50))]
-    cells = rows["median_ms"].map("{:.1f} ms, ".format) + rows["peak_mib"].map("{:,.0f} MiB".format)
+    cells = rows["median_ms"].map("{:.1f}, ".format) + rows["peak_mib"].map("{:,.0f}".format)
     rows = rows.assign(cell=cells)
     larger = rows["pixels"].map(lambda pixels: "" if pixels == 32 else f", {pixels} x {pixels}")
     rows = rows.assign(network=rows["network"] + larger)
