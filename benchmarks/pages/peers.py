@@ -152,20 +152,12 @@ def losses(results: Results) -> str:
     lost = table[table["ratio"] < 1]
     if lost.empty:
         return "No peer is faster in any case."
-    parts = [f"Of {len(table)} comparisons a peer is faster in {len(lost)}."]
-    for (operation, stage, peer), rows in lost.groupby(["operation", "stage", "peer"], sort=False):
-        sizes = sorted(rows["columns"].unique())
-        lines = []
-        for _, of_graph in rows.groupby(_GRAPH, sort=False):
-            cells = dict(zip(of_graph["columns"], of_graph["ratio"], strict=True))
-            name = graph_text(of_graph.iloc[0])
-            lines.append((name, *(format_ratio(cells.get(d, float("nan"))) for d in sizes)))
-        parts.append(
-            f"**{OPERATIONS[operation]}, {STAGES[stage]}: {peer}** "
-            f"({len(rows)} case{'s' * (len(rows) > 1)})"
-        )
-        parts.append(markdown(("graph", *(f"d = {d}" for d in sizes)), lines))
-    return "\n\n".join(parts)
+    cases = (
+        f"- {OPERATIONS[row['operation']]}, {STAGES[row['stage']]}: {row['peer']} on "
+        f"{graph_text(row)}, d = {row['columns']} ({format_ratio(row['ratio'])})"
+        for _, row in lost.iterrows()
+    )
+    return "\n".join([f"Of {len(table)} comparisons a peer is faster in {len(lost)}:", "", *cases])
 
 
 def roof(results: Results) -> str:
