@@ -31,8 +31,6 @@ RATES = {
     "popc": "popc on CUDA cores",
     "group": "b1 AND by warpgroups, m64n128k256",
 }
-#: Numbers of bits in Figure 2.10.
-BITS = (4, 8, 16)
 #: Columns of the summary of Table 2.3.
 SHOWN = ("us", "ratio", "over_int8")
 OURS = ("warpgroup", "tiled", "split")
@@ -111,16 +109,18 @@ def sizes(rows: pd.DataFrame) -> Parts:
     return [Listing(best, "bits-sizes", "Figure 2.9: TFLOPS of 1 by 1 bit by N and D")]
 
 
-def reuse(rows: pd.DataFrame) -> str:
-    """Return times with A read once, and the factor if A is read for each plane (Figure 2.10)."""
+def reuse(rows: pd.DataFrame) -> Parts:
+    """Return the file with times if A is read once and if it is read for each plane (Fig. 2.10)."""
     rows = rows[rows["reuse"].notna()]
     rows = rows.assign(reuse=rows["reuse"].astype(str) == "True")
-    us = rows.pivot_table(index="n", columns=["bits", "reuse"], values="median_us")
-    lines = [
-        (f"{n:,}", *(f"{row[b, True]:,.1f} ({row[b, False] / row[b, True]:.2f})" for b in BITS))
-        for n, row in us.iterrows()
+    us = rows.pivot_table(index=["n", "bits"], columns="reuse", values="median_us")
+    us["ratio"] = us[False] / us[True]
+    times = us["ratio"]
+    listed = us.reset_index().rename(columns={True: "us", False: "us_without_reuse"})
+    return [
+        f"Without reuse it takes {times.min():.2f} to {times.max():.2f} times as long.",
+        Listing(listed, "bits-reuse", "Figure 2.10: each size and number of bits"),
     ]
-    return markdown(("N", *(f"{bits} bits, µs (without)" for bits in BITS)), lines)
 
 
 def gather(rows: pd.DataFrame) -> Parts:

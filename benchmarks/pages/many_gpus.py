@@ -93,10 +93,15 @@ def overview(results: Results) -> str:
     )
 
 
-def ablations(results: Results) -> str:
-    """Return Figure 4.10 and the baselines of Figures 4.7 and 4.8, on Collab's twin, shuffled."""
+def collab_rows(results: Results) -> pd.DataFrame:
+    """Return the times of whole products on Collab's twin."""
     rows = results["many-gpus-h200"]
-    rows = rows[rows["graph"].str.startswith("Collab") & (rows["step"] == "all")]
+    return rows[rows["graph"].str.startswith("Collab") & (rows["step"] == "all")]
+
+
+def ablation_times(results: Results) -> pd.DataFrame:
+    """Return µs of Figure 4.10 and the baselines of Figures 4.7 and 4.8, on Collab's twin."""
+    rows = collab_rows(results)
     settings = rows["parameters"].fillna("").map(parameters_of)
     figures = rows["figure"].astype(object).where(rows["figure"].notna(), None)
     lines = []
@@ -108,19 +113,24 @@ def ablations(results: Results) -> str:
             )
         ]
         times = rows[chosen].groupby("columns")["median_us"]
-        lines.append((title, *(f"{times.min()[n_cols]:,.0f}" for n_cols in (16, 64))))
-    searches = []
+        lines.append((title, *(round(times.min()[n_cols]) for n_cols in (16, 64))))
+    return pd.DataFrame(lines, columns=["scheme", "us_16_columns", "us_64_columns"])
+
+
+def ablations(results: Results) -> Parts:
+    """Return the file with the times of Figure 4.10, and what the search of Figure 4.11 saves."""
+    rows, searches = collab_rows(results), []
     for n_cols in (16, 64):
         trials = rows[(rows["figure"] == "4.11") & (rows["columns"] == n_cols)]
         best, first = trials.loc[trials["median_us"].idxmin()], trials.iloc[0]
         less = 1 - best["median_us"] / first["median_us"]
         searches.append(f"{less:.0%} at {n_cols} columns in {len(trials)} trials")
-    return "\n\n".join(
-        [
-            markdown(("Collab shuffled, µs", "16 columns", "64 columns"), lines),
-            f"The search of Figure 4.11 saves {' and '.join(searches)}.",
-        ]
-    )
+    return [
+        Listing(
+            ablation_times(results), "many-gpus-ablations", "Each variant on Collab, shuffled, µs"
+        ),
+        f"The search of Figure 4.11 saves {' and '.join(searches)}.",
+    ]
 
 
 def link(results: Results) -> Parts:
@@ -272,16 +282,18 @@ def memory(results: Results) -> str:
 def sampling(results: Results) -> str:
     """Return thousand seeds per second of all GPUs with sampled neighbors (Table 4.2)."""
     rows = results["split-sampling-h200"]
-    case = ["graph", "model", "library"]
-    seeds = rows.pivot_table(index=case, columns="gpus", values="seeds_per_s", sort=False) / 1e3
-    seeds = seeds.rename(columns=_WORDS).reset_index()
-    seeds["model"] = seeds["model"].str.upper()
-    seeds["library"] = seeds["library"].replace("pyg", "PyG")
-    columns = [("graph", "{graph}"), ("network", "{model}"), ("layers", "{library}")]
-    columns += [
-        (f"{name} GPU{'s' * (name != 'one')}", f"{{{name}:.0f}}") for name in _WORDS.values()
+    case, columns = ["graph", "model"], ["gpus", "library"]
+    seeds = rows.pivot_table(index=case, columns=columns, values="seeds_per_s", sort=False) / 1e3
+    head = ["graph, network: ours, PyG"]
+    head += [f"{name} GPU{'s' * (name != 'one')}" for name in _WORDS.values()]
+    lines = [
+        (
+            f"{graph}, {model.upper()}",
+            *(f"{of_case[gpus, 'ours']:.0f}, {of_case[gpus, 'pyg']:.0f}" for gpus in _WORDS),
+        )
+        for (graph, model), of_case in seeds.iterrows()
     ]
-    return table(columns, seeds.to_dict("records"))
+    return markdown(head, lines)
 
 
 def occupancy(results: Results) -> str:

@@ -111,8 +111,8 @@ def _summary(table: pd.DataFrame) -> str:
     return markdown(("operation", "peer", "cases", "mean", "least", "below 1"), lines)
 
 
-def counters(results: Results) -> str:
-    """Return hardware counters of ours and of the nearest peer, summed over the kernels."""
+def counters(results: Results) -> Parts:
+    """Return the file with counters of ours and of the nearest peer, summed over the kernels."""
     rows = results["counters-peers-h200"]
     rows = rows.assign(busy=rows["l2_pct"] * rows["elapsed_cycles"])
     case = ["graph", "operation", "columns", "contender"]
@@ -123,15 +123,15 @@ def counters(results: Results) -> str:
         (
             f"{OPERATIONS[operation]}, {graph.partition('@')[0].replace('-twin:', ' ')}, d = {d}",
             PEERS.get(contender, contender),
-            f"{row['elapsed_cycles'] / 1e6:.2f}",
-            f"{row['l2_read_sectors'] / 1e6:,.0f}",
-            f"{row['dram_read_bytes'] / 1e9:.2f}",
-            f"{row['busy'] / row['elapsed_cycles']:.0f} %",
+            row["elapsed_cycles"] / 1e6,
+            row["l2_read_sectors"] / 1e6,
+            row["dram_read_bytes"] / 1e9,
+            row["busy"] / row["elapsed_cycles"],
         )
         for (graph, operation, d, contender), row in sums.iterrows()
     ]
-    head = ("case", "contender", "M cycles", "M sectors from the L2", "GB from memory", "L2 busy")
-    return markdown(head, lines)
+    head = ["case", "contender", "million_cycles", "million_l2_sectors", "dram_gb", "l2_busy_pct"]
+    return [Listing(pd.DataFrame(lines, columns=head), "peers-counters", "Each case and kernel")]
 
 
 def machine(rows: pd.DataFrame) -> str:
@@ -160,28 +160,21 @@ def losses(results: Results) -> str:
     return "\n".join([f"Of {len(table)} comparisons a peer is faster in {len(lost)}:", "", *cases])
 
 
-def roof(results: Results) -> str:
+def roof(results: Results) -> Parts:
     """Return the share of the compulsory-bytes roof of our SpMM where neighbors lie near."""
     rows = results[NAME]
     near = rows["order"].isin(["natural", "rabbit"]) & (rows["nonzeros"] > LARGE)
     ours = (rows["contender"] == "ours") & (rows["dtype"] == "float32")
     rows = rows[near & ours & (rows["operation"] == "spmm") & rows["median_us"].notna()]
     rows = rows.assign(share=rows["floor_us"] / rows["median_us"])
-    lines = []
-    for (graph, order), group in rows.groupby(["graph", "order"], sort=False):
-        shares = group.set_index("columns")["share"]
-        name = f"{graph.removesuffix('-twin')} {order}"
-        lines.append((name, *(f"{shares.get(d, float('nan')):.2f}" for d in _columns(rows))))
     by_columns = rows.groupby("columns")["share"].agg(geometric_mean)
-    lines.append(("**mean**", *(f"{by_columns[d]:.2f}" for d in _columns(rows))))
-    mean = geometric_mean(rows["share"])
-    sentence = f"The mean share of {len(rows)} cases is {mean:.2f}."
-    head = ("graph", *(f"d = {d}" for d in _columns(rows)))
-    return f"{sentence}\n\n{markdown(head, lines)}"
-
-
-def _columns(rows: pd.DataFrame) -> list[int]:
-    return sorted(int(d) for d in rows["columns"].unique())
+    means = ", ".join(f"{mean:.2f}" for mean in by_columns)
+    counts = ", ".join(str(d) for d in by_columns.index)
+    return [
+        f"The mean share of {len(rows)} cases is {geometric_mean(rows['share']):.2f}; "
+        f"at d = {counts} it is {means}.",
+        Listing(rows[["graph", "order", "columns", "share"]], "peers-roof", "Each graph"),
+    ]
 
 
 def every_case(results: Results) -> Parts:

@@ -244,9 +244,9 @@ def ablation(title: str) -> Callable[[Results], str]:
     """Return a function of a row of the table of Figure 4.10, µs with 16 and 64 columns."""
 
     def number(results: Results) -> str:
-        lines = many_gpus.ablations(results).split("\n")
-        (line,) = (line for line in lines if line.startswith(f"| {title}"))
-        return " and ".join(line.strip("| ").split(" | ")[1:])
+        rows = many_gpus.ablation_times(results)
+        (line,) = rows[rows["scheme"].str.startswith(title)].to_numpy()
+        return " and ".join(f"{us:,}" for us in line[1:])
 
     return number
 
