@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 
@@ -135,12 +137,12 @@ def locality(results: Results) -> Parts:
         for rows in (gains, vendor):
             for beyond in (True, False):
                 part = rows_at(rows[rows["beyond"] == beyond], [d])["gain"]
-                cells.append(f"{geometric_mean(part):.2f}" if len(part) else "–")
+                cells.append(geometric_mean(part) if len(part) else math.nan)
         beyond = rows_at(gains, [d])["beyond"]
-        lines.append([d, f"{int(beyond.sum())} of {len(beyond)}", *cells])
-    head = ["d", "graphs with X beyond the L2"]
-    for name in (f"`{OURS}`", "cuSPARSE"):
-        head += [f"{name}, beyond", "within"]
+        lines.append([d, int(beyond.sum()), len(beyond), *cells])
+    head = ["columns", "graphs_with_X_beyond_L2", "graphs"]
+    for name in (OURS, "cusparse"):
+        head += [f"{name}_beyond", f"{name}_within"]
     beyond, within = (gains.loc[gains["beyond"] == part, "gain"] for part in (True, False))
     most = gains.loc[gains["gain"].idxmax()]
     rabbit = results.optional("orders-h200")
@@ -149,7 +151,7 @@ def locality(results: Results) -> Parts:
         f"its own: {geometric_mean(beyond):.2f} where the features are larger than the L2 "
         f"({beyond.min():.2f} to {beyond.max():.2f}, {most['twin'].removesuffix('-twin')} at "
         f"d = {most['columns']}), {geometric_mean(within):.2f} where they are not.",
-        markdown(head, lines),
+        Listing(pd.DataFrame(lines, columns=head), "locality", "By columns, beside cuSPARSE"),
         *([] if rabbit is None else _rabbit(rabbit)),
     ]
 
