@@ -34,8 +34,6 @@ RATES = {
 #: Columns of the summary of Table 2.3.
 SHOWN = ("us", "ratio", "over_int8")
 OURS = ("warpgroup", "tiled", "split")
-#: Sparse sums by algorithm and bits, and their names in the table of densities.
-SUMS = {"lane_groups 32": "float32", "gather 8": "8 bits", "gather 4": "4 bits"}
 
 
 def rates(rows: pd.DataFrame) -> str:
@@ -138,22 +136,14 @@ def gather(rows: pd.DataFrame) -> Parts:
 
 
 def density(rows: pd.DataFrame) -> Parts:
-    """Return times of sums with 256 columns by density, and the file with dense products."""
+    """Return the file with times of sums and of dense products of bits by density."""
     rows = rows[rows["density"].notna()]
     name = rows["algorithm"] + " " + rows["bits"].astype(str)
     us = rows.assign(name=name).pivot_table(
         index=["d", "density"], columns="name", values="median_us"
     )
-    lines = [
-        (f"{share:.2%}", *(f"{times[column]:,.1f}" for column in SUMS))
-        for share, times in us.loc[256].iterrows()
-        if share < 1
-    ]
-    head = ("density, D = 256", *(f"{title}, µs" for title in SUMS.values()))
-    file = Listing(
-        us.reset_index(), "bits-density", "With 64 columns and as dense products of bits"
-    )
-    return [markdown(head, lines), file]
+    title = "By density: sums of float32, 8 and 4 bits, and dense products of bits, µs"
+    return [Listing(us.reset_index(), "bits-density", title)]
 
 
 def network(rows: pd.DataFrame) -> Parts:
