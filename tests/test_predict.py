@@ -189,6 +189,7 @@ def test_arguments_must_not_change_and_several_arrays_are_compared_one_by_one(ca
         ("0.5", sealed(seal(0.5)), "Not yet: yours gives '0.5'. Expected: numbers."),
         (eye_array(1).tocsr(), [[2]], "Not yet: yours gives [[1.]]. Expected: 2 at (0, 0)"),
         ([0.961, -0.0001], sealed(seal([0.96, 0])), "Right."),
+        (np.array([[0.961], [0.92]]), sealed(seal([0.96, 0.92])), "Right."),
         (
             [0.96, 0.93],
             sealed(seal([0.96, 0.92])),

@@ -12,6 +12,9 @@ WRONG = {
         {"idxmin": "idxmax"},
         {'return best["max_block_warps"], best["max_warp_nzs"]': "return 15, 8"},
         {"max_block_warps == 12 and ": ""},
+        # settings of 32 nonzeros alone, or of 12 warps
+        {'["metadata_bytes"]]\n': '["metadata_bytes"]].query("max_warp_nzs == 32")\n'},
+        {'["metadata_bytes"]]\n': '["metadata_bytes"]].query("max_block_warps == 12")\n'},
         {" and max_warp_nzs == 32": ""},
         {
             'best["max_block_warps"], best["max_warp_nzs"]': (
