@@ -183,7 +183,7 @@ def _sectors(addresses: Any) -> int:
 
 def _address_cases(rng: Rng) -> list[Case]:
     lane = np.arange(32)
-    hand = (4 * lane, 240 + 4 * lane, 8 * lane, 384 * lane, 4 * (lane % 16))
+    hand = (4 * lane, 240 + 4 * lane, 8 * lane, 32 * lane, 384 * lane, 4 * (lane % 16))
     drawn = 4 * rng.integers(0, 200, 32), 4 * rng.permutation(64)[:20], 4 * rng.integers(9, 99, 1)
     return [(addresses,) for addresses in (*hand, *drawn)]
 
@@ -242,7 +242,7 @@ def _sharers(degree: int, block_warps: int, most: int) -> int:
 
 def _sharer_cases(rng: Rng) -> list[Case]:
     hand = [(33, 12, 32), (33, 11, 32), (5, 31, 4), (9, 12, 4), (30, 12, 4), (32, 12, 32)]
-    hand += [(999, 12, 32), (1, 1, 1), (7, 15, 2)]
+    hand += [(999, 12, 32), (1, 1, 1), (7, 15, 2), (3, 2, 4)]
     return hand + [tuple(map(int, drawn)) for drawn in rng.integers(1, (99, 33, 33), (8, 3))]
 
 
@@ -367,7 +367,9 @@ def _miss_cases(rng: Rng) -> list[Case]:
     few = np.array([-1, -1, 0, 3, 260_000, -1])
     hand = [(few, 2, 32 / 2**20), (few, 2, 24 / 2**20), (few, 1, 1.0)]
     drawn = rng.integers(-1, 40, 200)
-    return [*hand, (drawn, 4, 20 * 16 / 2**20), (drawn, 3, 13 * 12 / 2**20), (drawn[:7], 64, 50)]
+    # the second one has room for 13 rows and a half
+    sizes = ((4, 20 * 16), (3, 13.5 * 12))
+    return [*hand, *((drawn, d, size / 2**20) for d, size in sizes), (drawn[:7], 64, 50)]
 
 
 def _ours(one: float, cut: float, fetch: float) -> float:
@@ -432,6 +434,7 @@ def _seconds(pointers: Any) -> int:
 def _pointer_cases(rng: Rng) -> list[Case]:
     drawn = [rng.integers(0, high, n) for n, high in ((30, 9), (500, 40), (5, 100))]
     drawn[2][:] = [1, 90, 3, 2, 1]
+    drawn.append(np.array([3, 2, 4]))  # half of all is 4.5, nearest to 5
     return [(np.concatenate([[0], np.cumsum(degrees)]),) for degrees in drawn]
 
 
@@ -634,6 +637,7 @@ EXERCISES: dict[str, tuple[Callable[..., Any], Callable[[Rng], list[Case]]]] = {
         lambda n_in, n_out, groups: n_out * n_in / groups / (2 * (n_in + n_out)),
         lambda rng: [
             *((256, 256, 1), (256, 256, 8), (64, 64, 2), (128, 384, 1), (96, 32, 4), (32, 96, 2)),
+            (64, 48, 4),
         ],
     ),
     "gain": (
@@ -647,7 +651,7 @@ EXERCISES: dict[str, tuple[Callable[..., Any], Callable[[Rng], list[Case]]]] = {
         _ours,
         lambda rng: [
             *((6400, 0.5, 200), (12800, 0.5, 2100), (28, 0.5, 35), (80, 0.25, 20), (100, 0.9, 1)),
-            *((100, 0.1, 1), (100, 0.75, 60), (50, 0.0, 10), (50, 1.0, 10), (40, 0.2, 18)),
+            *((100, 0.1, 1), (100, 0.75, 60), (50, 0.0, 10), (50, 1.0, 10), (45, 0.2, 20)),
         ],
     ),
     "least_waiting": (_least_waiting, _sweep_cases),

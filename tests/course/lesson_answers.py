@@ -74,6 +74,7 @@ WRONG = {
     ],
     "sectors": [
         {"// 32": "// 128"},
+        {"// 32": "// 33"},
         {"// 32": "// 8"},
         "lambda addresses: 1 + (np.diff(addresses // 32) != 0).sum()",
         "lambda addresses: addresses.max() // 32 - addresses.min() // 32 + 1",
@@ -155,6 +156,7 @@ WRONG = {
     ],
     "sharers": [
         {"block_warps % f == 0 and ": ""},
+        {"block_warps + 1": "block_warps - 1"},
         {"f * most >= degree": "f * most > degree"},
         {"return block_warps": "return 12"},
         {"range(1, block_warps + 1)": "range(2, block_warps + 1)"},
@@ -241,6 +243,7 @@ WRONG = {
     "missed": [
         {"2**20": "10**6"},
         {"distance >= rows": "distance > rows"},
+        {"// (4 * d)": "/ (4 * d)"},
         {"(distance < 0) | ": ""},
         {"4 * d": "d"},
         {"np.mean": "np.sum"},
@@ -312,6 +315,7 @@ WRONG = {
     ],
     "flops_per_byte": [
         {"(4 * (n_in + n_out))": "(4 * n_in)"},
+        {"/ (4 * (n_in + n_out))": "// (4 * (n_in + n_out))"},
         {"n_in / groups": "n_in"},
         {"2 * n_out": "n_out"},
         {"(4 * (n_in + n_out))": "(8 * n_out)"},
@@ -329,6 +333,7 @@ WRONG = {
         "lambda pointers: int(np.searchsorted(pointers, pointers[-1] / 2))",
         "lambda pointers: int(np.searchsorted(pointers, pointers[-1] / 2, side='right')) - 1",
         {"pointers[-1] / 2": "pointers[-1] / 3"},
+        {"pointers[-1] / 2": "pointers[-1] // 2"},
         "lambda pointers: int(np.argmax(np.diff(pointers)))",
     ],
     "ours": [
@@ -337,6 +342,7 @@ WRONG = {
         "lambda one, cut, fetch: max(one / 2 * cut, fetch) + one / 2 * (1 - cut)",
         {"max(half * (1 - cut), fetch)": "half * (1 - cut) + fetch"},
         {"half = one / 2": "half = one"},
+        {"half = one / 2": "half = one // 2"},
         {" + half * cut": ""},
         "lambda one, cut, fetch: max(one / 2, fetch)",
     ],
