@@ -1,8 +1,15 @@
 """The emulator runs CUDA correctly and reports planted mistakes."""
 
+import contextlib
 import dataclasses
+import os
 import platform
 import re
+import select
+import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -251,6 +258,30 @@ def test_a_compilation_is_used_again(monkeypatch, tmp_path):
     assert build.build(dataclasses.replace(kernel, source=kernel.source + "// changed")) != path
     libraries = (tmp_path / "emulator").glob("*.so")
     assert len([library for library in libraries if ".twin" not in library.name]) == 2
+
+
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpriv, which Linux has")
+def test_a_compiler_ends_with_a_python_that_is_killed(tmp_path):
+    """The compiler waits for a header that is a pipe; its end closes the pipe."""
+    header = tmp_path / "header.h"
+    os.mkfifo(header)
+    code = '#include "header.h"\n__global__ void k(int *X) { X[threadIdx.x] = 1; }'
+    call = f"emulate({code!r}, 1, 1, np.zeros(1, np.int32), include={str(tmp_path)!r})"
+    command = f"import numpy as np; from accelviz import emulate; {call}"
+    python = subprocess.Popen([sys.executable, "-c", command])
+    pipe = None
+    while pipe is None:  # until the compiler opens it
+        assert python.poll() is None, "there was no compilation"
+        time.sleep(0.02)
+        with contextlib.suppress(OSError):
+            pipe = os.open(header, os.O_WRONLY | os.O_NONBLOCK)
+    python.kill()
+    python.wait()
+    closed = select.poll()
+    closed.register(pipe, select.POLLERR)
+    is_closed = closed.poll(60_000)
+    os.close(pipe)
+    assert is_closed, "the compiler still runs"
 
 
 def test_the_documentation_s_code_does_what_it_says():

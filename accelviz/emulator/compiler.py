@@ -20,6 +20,8 @@ from accelviz.errors import DeviceUnavailable, KernelError
 _NAMES = ("c++", "clang++", "g++")
 #: Option of zig that disables its own checks, which would end the process.
 _ZIG = ("-fno-sanitize=undefined",)
+#: Linux's command that runs another, which is killed when the thread that started it has ended.
+_KILLED_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,21 @@ def find_compiler() -> Compiler | None:
     return None
 
 
+@functools.cache
+def _killed_with_parent(compiler: Compiler) -> tuple[str, ...]:
+    """Return the compiler's command, which on Linux ends when Python is killed.
+
+    g++ starts its compiler and assembler, which end with it; clang compiles in its own process.
+    """
+    wrapper = () if compiler.is_clang else ("-wrapper", ",".join(_KILLED_WITH_PARENT))
+    command = (*_KILLED_WITH_PARENT, *compiler.command, *wrapper)
+    try:
+        subprocess.run([*command, "--version"], capture_output=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return compiler.command
+    return command
+
+
 def unavailable_reason() -> str | None:
     """Return in one sentence why kernels cannot be emulated here, or None if they can."""
     if sys.platform == "win32":
@@ -91,7 +108,7 @@ def run(
 ) -> str:
     """Run the compiler and return its warnings; raise KernelError for an error in `file`."""
     process = subprocess.run(
-        [*compiler.command, *options],
+        [*_killed_with_parent(compiler), *options],
         capture_output=True,
         encoding="utf-8",
         errors="replace",
