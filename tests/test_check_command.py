@@ -179,10 +179,15 @@ def test_standard_input(folder):
 def test_kernels_among_several_macros_symbols_headers_and_all_kinds_of_arguments(folder):
     save = ("--save", "X=x.npy")
     words = ("two.cu", "--grid", 1, "--block", 32, "-D", "WIDTH=4")
-    symbol = ("--symbol", "step=ones:int32:1")
-    status, output, _ = check(folder, *words, *symbol, "--kernel", "a", "X=out:int32:32", *save)
-    assert (status, output) == (0, "two.cu: no mistake: a, 1 block of 32 threads\n")
-    assert np.load(folder / "x.npy").tolist() == [4] * 32
+    for value in ("ones:int32:1", "1"):
+        call = (*words, "--symbol", f"step={value}", "--kernel", "a", "X=out:int32:32", *save)
+        status, output, _ = check(folder, *call)
+        assert (status, output) == (0, "two.cu: no mistake: a, 1 block of 32 threads\n")
+        assert np.load(folder / "x.npy").tolist() == [4] * 32
+    status, _, errors = check(
+        folder, *words, "--symbol", "step=0.5", "--kernel", "a", "X=out:int32:32"
+    )
+    assert (status, "got 0.5 for the parameter `int step`" in errors) == (2, True)
     arguments = ("1,2,3", "out:float16:32", "true", "null", "--save", "Y=y.npy")
     instance = ("--kernel", "b<5>", "--shared", 128)
     assert check(folder, *words, *instance, *arguments)[0] == 0
@@ -414,19 +419,20 @@ def test_macros_and_headers_are_given_as_to_nvidias_compiler(options, lengths, t
 
 
 STRUCTURES = """
-struct Weights { short first; double second; };
+template <typename T> struct Weights { short first; T second; };
 namespace inner {
+template <class T, int N = 1>
 struct Options {
-    const float *X;  // input, "int no;"
-    float *Y = nullptr;
-    int n, lengths[2];
+    const T *X;  // input, "int no;"
+    T *Y = nullptr;
+    int n, lengths[N];
     float4 scale;
-    Weights weights;
+    Weights<double> weights;
     __host__ __device__ int size() const { return n; }
 };
 }
 typedef struct { int width; unsigned char color; int *counts; } Matrix;
-__global__ void k(inner::Options o, Matrix m) {
+__global__ void k(inner::Options<float, 2> o, Matrix m) {
     const int i = threadIdx.x;
     if (i < o.size()) o.Y[i] = o.X[i] * o.scale.y + o.lengths[1] + o.weights.second + m.width;
     if (i < m.color) m.counts[i] = 1;
@@ -450,13 +456,13 @@ OPTIONS = (
         ),
         (
             [OPTIONS, "m={10,33,zeros:int32:32}"],
-            r"k.cu:17: error: .* writes m.counts\[32\], 4 bytes",
+            r"k.cu:18: error: .* writes m.counts\[32\], 4 bytes",
         ),
         (
             [OPTIONS.replace("n=32", "n=33"), "m={10,0,null}"],
-            r"k.cu:16: error: .* o.X\[32\], 4 bytes",
+            r"k.cu:17: error: .* o.X\[32\], 4 bytes",
         ),
-        ([OPTIONS, "m={10,32,null}"], "k.cu:17: error: .*null pointer"),
+        ([OPTIONS, "m={10,32,null}"], "k.cu:18: error: .*null pointer"),
         ([OPTIONS.replace("Y=out:", "X=out:"), "m={10,32,null}"], "o: got .*each member once"),
         ([OPTIONS.replace("n=32,", ""), "m={10,32,null}"], "o: no value for the member 'n'"),
         ([OPTIONS.replace("n=32", "n=0.5"), "m={10,32,null}"], "o.n: got 0.5"),

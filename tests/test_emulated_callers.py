@@ -126,6 +126,39 @@ __global__ void k(float *Y) {
     store(Y, 1);
 }
 """: ("--grid 1 --block 32 out:float32:200", 6, [9]),
+    """#include <cuda_bf16.h>
+struct Pack { __nv_bfloat16 v[8]; };
+__device__ __noinline__ void store(__nv_bfloat16 *Y, const Pack &pack) {
+    *reinterpret_cast<Pack *>(Y) = pack;
+}
+__global__ void k(__nv_bfloat16 *Y) {
+    Pack pack;
+    for (int i = 0; i < 7; ++i) pack.v[i] = threadIdx.x;
+    store(Y + 8 * threadIdx.x, pack);
+}
+""": ("--grid 1 --block 32 out:bfloat16:256", 4, [9]),
+    """__global__ void k(const float *X, float *Y) {
+    __shared__ float s[64];
+    s[threadIdx.x] = X[threadIdx.x];
+    for (int d = 32; d > 0; d /= 2) {
+        if (threadIdx.x < d) {
+            __syncthreads();
+            s[threadIdx.x] += s[threadIdx.x + d];
+        }
+    }
+    __syncthreads();
+    Y[threadIdx.x] = s[63 - threadIdx.x];
+}
+""": ("--grid 1 --block 64 random:float32:64 out:float32:64", 6, []),
+    """__device__ void store(float *s, float x) { s[threadIdx.x] = x; }
+__global__ void k(const float *X, float *Y) {
+    __shared__ float s[64];
+    s[threadIdx.x] = 0;
+    __syncthreads();
+    store(s, X[threadIdx.x]);
+    Y[threadIdx.x] = s[63 - threadIdx.x];
+}
+""": ("--grid 1 --block 64 random:float32:64 out:float32:64", 1, [6]),
     """#include <cuda/atomic>
 __global__ void k(int *counts) {
     cuda::atomic_ref<int, cuda::thread_scope_device> count(counts[threadIdx.x]);
@@ -145,6 +178,7 @@ def test_a_mistake_in_a_function_is_named_at_the_users_lines(source, tmp_path, c
     sentence = re.search(r"\(called from (line .*?)\)", text)
     assert [int(one) for one in re.findall(r"\d+", sentence[1] if sentence else "")] == calls, text
     assert f"    {source.splitlines()[line - 1].strip()}\n" in text
+    assert "has a barrier, but" not in text  # a barrier of the lines between two functions is none
 
 
 def test_a_call_from_another_file_is_named_with_the_file(tmp_path, capsys):

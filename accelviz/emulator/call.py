@@ -71,7 +71,7 @@ def emulate(
     defines: Mapping[str, Any] | None = None,
     include: Collection[str | Path] = (),
     unwritten: Collection[str] = (),
-    symbols: Mapping[str, npt.NDArray[Any]] | None = None,
+    symbols: Mapping[str, Any] | None = None,
     device: str = "emulator",
     arch: str = DEFAULT,
     seed: int = 0,
@@ -109,7 +109,7 @@ def emulate(
     unwritten : collection of str
         Names of output parameters that are uninitialised: reading them before a write is an error,
         and an element that no thread writes is a note.
-    symbols : mapping of str to array, optional
+    symbols : mapping of str to array or number, optional
         Initial values of `__constant__` and `__device__` variables, as by cudaMemcpyToSymbol. The
         final value of a `__device__` variable is written to its array.
     device : {"emulator", "cuda"}
@@ -197,7 +197,7 @@ def trace_kernel(
     cluster: int | tuple[int, ...] | None = None,
     defines: Mapping[str, Any] | None = None,
     include: Collection[str | Path] = (),
-    symbols: Mapping[str, npt.NDArray[Any]] | None = None,
+    symbols: Mapping[str, Any] | None = None,
     to_the_mistake: bool = False,
     arch: str = DEFAULT,
     timeout: float = 60.0,
@@ -272,7 +272,7 @@ class KernelCall:
         launch: Launch,
         arguments: tuple[Any, ...],
         named: Mapping[str, Any],
-        symbols: Mapping[str, npt.NDArray[Any]] | None = None,
+        symbols: Mapping[str, Any] | None = None,
         must_build: bool = True,
     ) -> KernelCall:
         """Check the arguments of `emulate`; `must_build` raises an error if compilation fails."""
@@ -286,6 +286,7 @@ class KernelCall:
         try:
             library = compiled(kernel, symbols=tuple(variables))
             names = [parameter.name for parameter in library.parameters]
+            variables |= _numbers_of_variables(library, symbols or {})
         except (DeviceUnavailable, KernelError):
             if must_build:
                 raise
@@ -524,6 +525,24 @@ def _no_kernel(text: str, kernel: str | None, known: Collection[str] = ()) -> Ar
     return ArgumentError("kernel", f"the source has no kernel {short(kernel)}", expected)
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) or (
+        isinstance(value, tuple) and all(isinstance(one, int | float) for one in value)
+    )
+
+
+def _numbers_of_variables(
+    library: Library, symbols: Mapping[str, Any]
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the values of variables that are given as numbers, with the variables' types."""
+    numbers = dict[str, npt.NDArray[Any]]()
+    for variable in library.symbols:
+        if _is_number(value := symbols[variable.name]):
+            one = replace(variable, pointer=False, type=variable.type.removesuffix("*").strip())
+            numbers[one.name] = np.frombuffer(one.number(value), one.dtype)
+    return numbers
+
+
 def _symbol(name: str, value: Any, text: str) -> npt.NDArray[Any]:
     """Return a variable's initial value as an array; raise ArgumentError for unknown names."""
     known = symbols_in(text)
@@ -531,9 +550,9 @@ def _symbol(name: str, value: Any, text: str) -> npt.NDArray[Any]:
         raise ArgumentError("symbols", f"got {short(name)}", "names of variables")
     if known and name not in known and "#include" not in text:
         raise ArgumentError("symbols", f"the source has no {short(name)}", ", ".join(known))
-    array = _on_host(name, value)
+    array = np.asarray(value) if _is_number(value) else _on_host(name, value)
     if not isinstance(array, np.ndarray | np.generic) or array.dtype.hasobject:
-        expected = "a NumPy array or scalar, such as np.array([1, 2], np.float32)"
+        expected = "a number, or a NumPy array, such as np.array([1, 2], np.float32)"
         raise ArgumentError(name, f"got {short(value)} for the variable", expected)
     return np.asarray(array)
 

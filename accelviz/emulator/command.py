@@ -34,7 +34,9 @@ _OPTIONS = (
     (r"emulate\(\.\.\., symbols=\{\"(\w+)\": array\}\)", r"--symbol \1=ARRAY"),
     (r"shared_bytes= of emulate", "--shared"),
     (r"\bshared_bytes\b", "--shared"),
+    (r"\bsymbols=(?= fills)", "--symbol"),
     (r"\bsymbols=", "--symbol "),
+    (r"^(\d+ bytes as of np\.(?:array|dtype).*)(?=, for the parameter)", r"\1 in a .npy file"),
     (r"\bdefines=", "-D"),
     (r"\b(kernel|arch|timeout|include)=$", r"--\1"),
     (r"\b(kernel|arch|timeout|include)= ?", r"--\1 "),
@@ -353,7 +355,7 @@ def _call(
         else:
             positional.append(parsed)
     symbols = {
-        name: np.asarray(_value(name, value, rng)[0])
+        name: _value(name, value, rng)[0]
         for name, value in _pairs("--symbol", options.symbol, "NAME=ARRAY")
     }
     headers = _headers(options, source)

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from accelviz.emulator.source import scan
 from accelviz.emulator.symbols import Line
 
 _BLOCK_BARRIER = re.compile(r"\b__syncthreads\w*\s*\(|\b(?:cta|block|cg)(?:\.|::)sync\s*\(")
@@ -76,6 +77,8 @@ def barrier_between(
         return ""
     first, last = sorted((line.line, other.line))
     text = _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), texts[line.file])
+    if _function_begins(text, first + 1, last - 1):
+        return ""
     (x, *plane), (other_x, *other_plane) = threads
     in_warp = not any(plane) and not any(other_plane) and x // 32 == other_x // 32
     for number, code in enumerate(text.split("\n")[first : last - 1], first + 1):
@@ -87,3 +90,12 @@ def barrier_between(
                 f"at line {last}: put one behind line {last}, too"
             )
     return ""
+
+
+def _function_begins(text: str, first: int, last: int) -> bool:
+    """Return whether lines of a source, counted from 1, have code outside of functions."""
+    for token in scan(text):
+        outside = all(scope.kind in ("file", "class") for scope in token.scopes)
+        if outside and first <= text.count("\n", 0, token.match.start()) + 1 <= last:
+            return True
+    return False

@@ -136,7 +136,7 @@ class Library:
         self._cluster = sizes if blocks else None
         parameters_text, _, variables_text = description.partition("variables\n")
         self.parameters = signature.parameters(parameters_text, names)
-        self._symbols = signature.parameters(variables_text, symbols)
+        self.symbols = signature.parameters(variables_text, symbols)
         start = int(answer["code"])
         self._code = start, start + function_size(path, start)
         self.variables = variables(path)
@@ -305,7 +305,7 @@ class Library:
         """Return the variables, with initial values from `memory.symbols`."""
         fillable = {known.name: known for known in self.variables if known.space in OUTER}
         initialised: dict[Known, Known] = {}
-        for symbol in self._symbols:
+        for symbol in self.symbols:
             value, variable = memory.symbols[symbol.name], fillable.get(_unqualified(symbol.name))
             symbol.check_array(value.data)
             if variable is None:

@@ -279,7 +279,9 @@ def kernel_error(
     key = answer["problem"].decode()
     # Lanes that have exchanged at different places are the cause of what follows.
     causes = ("", "fragment", "lanes missing", "lane gone")
-    elsewhere = _different_places(answer, line_of, kernel) if key in causes else None
+    elsewhere = None
+    if key in (*causes, "race", "unwritten"):
+        elsewhere = _different_places(answer, line_of, kernel, barriers_only=key not in causes)
     if elsewhere or not key:
         return elsewhere
     text = answer["text"].decode("utf-8", "replace")
@@ -373,10 +375,16 @@ def kernel_error(
 
 
 def _different_places(
-    answer: Any, line_of: Callable[[int], Line | None], kernel: str
+    answer: Any, line_of: Callable[[int], Line | None], kernel: str, *, barriers_only: bool
 ) -> KernelError | None:
-    """Return the error for threads that waited for each other at different lines, or None."""
+    """Return the error for threads that waited for each other at different lines, or None.
+
+    `barriers_only` are those of the block that has the problem.
+    """
     for note in answer["notes"][: answer["n_notes"]]:
+        in_warp = note["warp"] or note["unlike"]
+        if barriers_only and (in_warp or (note["block"] != answer["block"]).any()):
+            continue
         line, other_line = line_of(int(note["code"])), line_of(int(note["other_code"]))
         if line == other_line and not note["unlike"]:
             continue

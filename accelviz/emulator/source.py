@@ -288,7 +288,7 @@ def _parameters(text: str) -> Iterator[str]:
             depth += 1
         elif letter in ")>]}" and depth:
             depth -= 1
-        elif letter in ",)":
+        elif letter in ",)" and not depth:
             yield text[start:offset]
             start = offset + 1
             if letter == ")":

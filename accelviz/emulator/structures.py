@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.emulator.source import separated
 from accelviz.errors import ArgumentError, short
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^[^\S\n]*#(?:\\\n|[^\n])*", re.S | re.M)
@@ -71,7 +72,7 @@ def members_of(text: str, type_: str, size: int) -> dict[str, Member]:
 
     `size` is the number of bytes that the compiler gives the structure.
     """
-    layout = _layout(_COMMENT.sub(" ", text), type_.rpartition("::")[2])
+    layout = _layout(_COMMENT.sub(" ", text), _unqualified(type_))
     return layout.members if layout and layout.size == size else {}
 
 
@@ -85,7 +86,7 @@ def _layout(text: str, name: str) -> _Layout | None:
                 return None
             continue
         match = re.fullmatch(
-            r"(?P<type>[\w:\s]+?)(?P<first>[\s*&]+(?:const\b|__restrict__\b|[\s*])*\w+\s*(?:\[.*?\])*)"
+            r"(?P<type>[\w:\s]+?(?:<[^<>]*>)?)(?P<first>[\s*&]+(?:const\b|__restrict__\b|[\s*])*\w+\s*(?:\[.*?\])*)"
             r"(?P<others>(?:,.*)?)",
             statement,
             re.S,
@@ -114,7 +115,13 @@ def _layout(text: str, name: str) -> _Layout | None:
 
 
 def _body(text: str, name: str) -> str:
-    """Return the text between the braces of a structure, "" without one or with a base."""
+    """Return the text between the braces of a structure, "" without one or with a base.
+
+    Names of template parameters are replaced by the arguments in `name`.
+    """
+    name, bracket, values = name.partition("<")
+    if bracket:
+        return _instance(text, name.strip(), separated(values.rpartition(">")[0]))
     match = re.search(rf"\b(?:struct|class)\s+{re.escape(name)}\s*(?=\{{)", text)
     alias = re.search(rf"\}}\s*{re.escape(name)}\s*;", text)
     begin = match.end() if match else -1
@@ -133,6 +140,27 @@ def _body(text: str, name: str) -> str:
         if not depth:
             return text[begin + 1 : offset]
     return ""
+
+
+def _unqualified(type_: str) -> str:
+    """Return a type without its namespaces, but for those in its template arguments."""
+    name, bracket, arguments = type_.partition("<")
+    return name.rpartition("::")[2] + bracket + arguments
+
+
+def _instance(text: str, name: str, arguments: Sequence[str]) -> str:
+    """Return the text between the braces of an instance of a template of a structure."""
+    header = re.search(rf"\btemplate\s*<([^<>]*)>\s*(?:struct|class)\s+{re.escape(name)}\b", text)
+    parameters = separated(header[1]) if header else []
+    if len(parameters) != len(arguments) or "..." in "".join(parameters):
+        return ""
+    body = _body(text, name)
+    for parameter, argument in zip(parameters, arguments, strict=True):
+        word = re.search(r"(\w+)\s*(?:=.*)?$", parameter)
+        if not word:
+            return ""
+        body = re.sub(rf"\b{word[1]}\b", argument, body)
+    return body
 
 
 def _statements(body: str) -> Iterator[str]:
@@ -158,7 +186,7 @@ def _element(text: str, type_: str) -> tuple[np.dtype[Any], int] | None:
         component, count = np.dtype(_TYPES[match[1]]), int(match[2])
         size = component.itemsize * count
         return np.dtype((component, (count,))), component.itemsize if count == 3 else min(size, 16)
-    layout = _layout(text, name)
+    layout = _layout(text, _unqualified(name))
     return (_dtype(layout.members, layout.size), layout.alignment) if layout else None
 
 

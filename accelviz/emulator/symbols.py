@@ -19,6 +19,8 @@ _HEADERS = {path.name for path in (Path(__file__).parent / "host").rglob("*") if
 _HEADERS.add("entry")  # of `build`
 #: ELF's flag SHF_WRITE of a writable section.
 _WRITE = 1
+#: End of the mangled name of a constructor or an assignment that copies or moves.
+_COPY = re.compile(r"(?:C[1-4]|aS)E(?:RK|O)S[0-9A-Z]*_$")
 
 
 class Line(NamedTuple):
@@ -65,7 +67,7 @@ class _Debugging:
 
     starts: list[int]  # ascending offsets at which lines begin
     lines: list[Line | None]
-    calls: list[tuple[int, int, Line]]  # (begin, end, call) of inlined functions, the outer first
+    functions: list[_Function]  # inlined ones and copies, the outer first
 
     def lines_at(self, offset: int) -> list[Line]:
         """Return the line at an offset, and those of the inlined calls around it, outwards."""
@@ -73,8 +75,13 @@ class _Debugging:
         line = self.lines[index] if index >= 0 else None
         if line is None:
             return []
-        around = [call for begin, end, call in self.calls if begin <= offset < end]
-        return [line, *reversed(around)]
+        lines: list[Line] = []
+        next_line: Line | None = line
+        for one in reversed(self.functions):
+            if one.begin <= offset < one.end:
+                lines += [next_line] if next_line and not one.is_copy else []
+                next_line = one.call
+        return [*lines, *([next_line] if next_line else [])] or [line]
 
     @classmethod
     @functools.lru_cache(maxsize=64)
@@ -82,7 +89,7 @@ class _Debugging:
         from elftools.elf.elffile import ELFFile
 
         rows: list[tuple[int, Line | None]] = []
-        calls: list[tuple[int, int, Line]] = []
+        functions: list[_Function] = []
         with library.open("rb") as file:
             debugging = ELFFile(file).get_dwarf_info()
             for unit in debugging.iter_CUs():
@@ -101,25 +108,54 @@ class _Debugging:
                     last = state.line or last
                     line = None if state.end_sequence else Line(names[state.file], last)
                     rows.append((state.address, line))
-                calls += _inlined_calls(debugging, unit, names)
+                functions += _functions(debugging, unit, names)
         rows.sort(key=lambda row: row[0])
-        return cls([start for start, _ in rows], [line for _, line in rows], calls)
+        return cls([start for start, _ in rows], [line for _, line in rows], functions)
 
 
-def _inlined_calls(
-    debugging: Any, unit: Any, names: Mapping[int, str]
-) -> Iterator[tuple[int, int, Line]]:
-    """Yield (begin, end, line of the call) of the inlined functions of a unit, the outer first."""
+class _Function(NamedTuple):
+    """Code of a function.
+
+    `call` is the line that calls it if it is inlined. `is_copy` marks a copy of a structure that
+    the compiler writes: its line is the structure's, and the access is one of the calling line.
+    """
+
+    begin: int
+    end: int
+    call: Line | None
+    is_copy: bool
+
+
+def _is_implicit_copy(entry: Any) -> bool:
+    while True:
+        values = entry.attributes
+        if "DW_AT_artificial" in values and "DW_AT_linkage_name" in values:
+            return bool(_COPY.search(values["DW_AT_linkage_name"].value.decode("ascii", "replace")))
+        origins = [
+            name for name in ("DW_AT_abstract_origin", "DW_AT_specification") if name in values
+        ]
+        if not origins:
+            return False
+        entry = entry.get_DIE_from_attribute(origins[0])
+
+
+def _functions(debugging: Any, unit: Any, names: Mapping[int, str]) -> Iterator[_Function]:
+    """Yield the inlined functions and the copies of a unit, the outer first."""
     lists = debugging.range_lists()
     for entry in unit.iter_DIEs():
-        values = entry.attributes
-        if entry.tag != "DW_TAG_inlined_subroutine" or "DW_AT_call_line" not in values:
+        values, call = entry.attributes, None
+        if entry.tag == "DW_TAG_inlined_subroutine" and "DW_AT_call_line" in values:
+            file = names.get(values["DW_AT_call_file"].value, "")
+            call = Line(file, values["DW_AT_call_line"].value)
+        elif entry.tag != "DW_TAG_subprogram":
             continue
-        call = Line(names.get(values["DW_AT_call_file"].value, ""), values["DW_AT_call_line"].value)
+        is_copy = _is_implicit_copy(entry)
+        if not call and not is_copy:
+            continue
         if "DW_AT_high_pc" in values:
             begin, end = values["DW_AT_low_pc"].value, values["DW_AT_high_pc"]
             is_length = end.form.startswith("DW_FORM_data")
-            yield begin, end.value + (begin if is_length else 0), call
+            yield _Function(begin, end.value + (begin if is_length else 0), call, is_copy)
         elif "DW_AT_ranges" in values:
             top = unit.get_top_DIE().attributes
             base = top["DW_AT_low_pc"].value if "DW_AT_low_pc" in top else 0
@@ -128,7 +164,8 @@ def _inlined_calls(
                     base = part.base_address
                 else:
                     first = 0 if part.is_absolute else base
-                    yield part.begin_offset + first, part.end_offset + first, call
+                    limits = part.begin_offset + first, part.end_offset + first
+                    yield _Function(*limits, call, is_copy)
 
 
 @functools.lru_cache(maxsize=256)

@@ -71,6 +71,8 @@ static unsigned n_filled = 0;  // number of sources with large undefined values;
 static std::uint64_t n_noted = 0, noted_hash = 1, next_check = 0;  // the hash is never 0
 static Event unfinished;  // a store that may not have been executed yet
 static bool is_unfinished = false;
+// The calls that have led to it, whose functions may have returned before it is noted.
+static std::vector<std::uint64_t> store_callers;
 
 inline std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15;
@@ -115,6 +117,10 @@ inline std::uint64_t undefined(Source source) {
     answer->waiting = !is_access(*shown);
     answer->offset = shown->address - (number < 0 ? 0 : memory->array(number).address);
     set_problem(problem, shown->thread, shown->code, number);
+    if (shown->kind == STORED) {
+        answer->n_callers = std::uint32_t(store_callers.size());
+        std::ranges::copy(store_callers, answer->callers);
+    }
     _exit(0);
 }
 
@@ -198,6 +204,7 @@ inline void note(std::int32_t kind, std::uint64_t code, std::uint64_t address, u
     if (kind >= WAIT || is_load(Kind(kind))) return;
     is_unfinished = true;
     unfinished = event;
+    if (mode == Mode::COMPARE_EVENTS) store_callers = callers_of(current->index, code);
 }
 
 // The latest store is part of one to a longer range.

@@ -83,14 +83,6 @@ inline std::vector<std::uint32_t> run_code(const Thread &thread) {
 
 std::uint64_t code_in_kernel(const Thread &thread);  // see callers.h
 
-inline std::vector<std::uint64_t> callers_of(const Thread &waiting) {
-    answer->n_callers = 0;
-    add_callers(waiting.index, waiting.code);
-    const std::vector<std::uint64_t> callers(answer->callers, answer->callers + answer->n_callers);
-    answer->n_callers = 0;
-    return callers;
-}
-
 // Registers what threads that have left since the last barrier have run behind the barrier at
 // which `waiting` waits. `present` are the waiting threads, `all` those that they wait for.
 template <typename IsPresent>
@@ -119,7 +111,8 @@ void suspect_departed(std::span<Thread> all, const Thread &waiting, IsPresent is
         if (is_in_kernel(barrier) ? code <= barrier : !is_exact) return;
         suspects.try_emplace(key << 32 | visited,
                              Suspect{problem, departed.index, waiting.index, waiting.code,
-                                     n_waiting, n_left, callers_of(waiting)});
+                                     n_waiting, n_left,
+                                     callers_of(waiting.index, waiting.code)});
     };
     const std::size_t known = suspects.size();
     for (Thread &thread : all) {
@@ -228,7 +221,7 @@ inline bool judge_deferred(State at, const char *problem, std::uint32_t n_waitin
         if (!waiting || has_run) continue;
         suspects.insert_or_assign(visited, Suspect{problem, thread.index, waiting->index,
                                                    waiting->code, n_waiting, n_left,
-                                                   callers_of(*waiting)});
+                                                   callers_of(waiting->index, waiting->code)});
         any = true;
     }
     return !any;

@@ -203,6 +203,15 @@ inline void name_thread(std::uint32_t block, std::uint32_t thread, std::uint32_t
 // Writes the calls that have led to the code of a thread to the answer; see callers.h.
 void add_callers(std::uint32_t thread, std::uint64_t code);
 
+// The calls that have led to code of a thread, without a problem.
+inline std::vector<std::uint64_t> callers_of(std::uint32_t thread, std::uint64_t code) {
+    answer->n_callers = 0;
+    add_callers(thread, code);
+    const std::vector<std::uint64_t> callers(answer->callers, answer->callers + answer->n_callers);
+    answer->n_callers = 0;
+    return callers;
+}
+
 inline void set_problem(const char *problem, std::uint32_t thread, std::uint64_t code, int array) {
     answer->n_callers = 0;
     add_callers(thread, code);
