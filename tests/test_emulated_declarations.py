@@ -167,3 +167,32 @@ def test_a_mipmap_is_refused_where_it_is_read_and_other_kernels_run(monkeypatch)
     with pytest.raises(KernelError, match=r"kernel.cu:2: .*calls tex2DLod, .*without mipmaps"):
         emulate(TEXTURES, 1, 32, Y, 0, kernel="k")
     assert compiles_for_a_gpu(TEXTURES, monkeypatch)
+
+
+#: 28 KB of shared memory a kernel; an overrun of one array lies in that of another kernel.
+KERNELS = """namespace a {
+static __global__ void first(float *Y) { __shared__ float s[7000]; s[threadIdx.x] = 1; *Y = *s; }
+}
+__global__ void k(float *Y, int from) {
+    __shared__ float s[7000];
+    float *const end = s + 7000 - 32;
+    end[threadIdx.x + from] = threadIdx.x;
+    __syncthreads();
+    Y[threadIdx.x] = s[7000 - 1 - threadIdx.x];
+}
+template <int N> __global__ void last(float *Y) {
+    __shared__ float s[N];
+    s[threadIdx.x] = 1;
+    *Y = *s;
+}
+template __global__ void last<7000>(float *);
+"""
+
+
+def test_shared_memory_of_other_kernels_is_no_memory_of_a_kernel():
+    Y = np.zeros(32, np.float32)
+    assert emulate(KERNELS, 1, 32, Y, 0, kernel="k")["Y"].tolist() == [*range(31, -1, -1)]
+    with pytest.raises(
+        KernelError, match=r"kernel.cu:7: out of bounds: .* s\[7000\], 4 bytes past"
+    ):
+        emulate(KERNELS, 1, 32, Y, 1, kernel="k")

@@ -19,6 +19,7 @@ from accelviz.emulator.build import HOST_SOURCES, Kernel, build, runtime
 from accelviz.emulator.memory import HEAD, OUTER, Known, Memory, Space
 from accelviz.emulator.problems import kernel_error
 from accelviz.emulator.process import Common, wall_seconds
+from accelviz.emulator.source import other_kernels
 from accelviz.emulator.symbols import function_size, line_of, lines_to, plain, variables
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.files import written_whole
@@ -98,9 +99,9 @@ def compiled(kernel: Kernel, *, checked: bool = True, symbols: tuple[str, ...] =
         If it does not compile, or calls an undefined function.
     """
     path = build(kernel, checked=checked, symbols=symbols)
-    library = _load(
-        path, runtime(), kernel.entry, kernel.names, symbols, checked and kernel.tracks_undefined
-    )
+    tracks_undefined = checked and kernel.tracks_undefined
+    others = other_kernels(kernel.source, kernel.entry)
+    library = _load(path, runtime(), kernel.entry, kernel.names, symbols, tracks_undefined, others)
     library.texts = kernel.texts  # of the same text for each kernel with this path
     return library
 
@@ -108,7 +109,8 @@ def compiled(kernel: Kernel, *, checked: bool = True, symbols: tuple[str, ...] =
 class Library:
     """A kernel compiled to the shared library `path`, which the runtime `program` loads.
 
-    `names` are those of the parameters, `symbols` those of variables with initial values. Raises
+    `names` are those of the parameters, `symbols` those of variables with initial values, `others`
+    those of kernels in the same library. Raises
     KernelError if the library cannot be loaded, for example if a called function is undefined.
     """
 
@@ -120,6 +122,7 @@ class Library:
         names: tuple[str, ...],
         symbols: tuple[str, ...],
         tracks_undefined: bool = False,
+        others: frozenset[str] = frozenset(),
     ) -> None:
         self.path, self.kernel, self._program = path, kernel, program
         self._tracks_undefined = tracks_undefined
@@ -139,7 +142,7 @@ class Library:
         self.symbols = signature.parameters(variables_text, symbols)
         start = int(answer["code"])
         self._code = start, start + function_size(path, start)
-        self.variables = variables(path)
+        self.variables = variables(path, others)
         shared = sum(-(-known.size // 16) * 16 for known in self.variables if known.shared)
         if shared > STATIC_SHARED_BYTES:
             problem = f"it has {shared:,} bytes of static shared memory"

@@ -169,9 +169,10 @@ def _functions(debugging: Any, unit: Any, names: Mapping[int, str]) -> Iterator[
 
 
 @functools.lru_cache(maxsize=256)
-def variables(library: Path) -> tuple[Known, ...]:
+def variables(library: Path, others: frozenset[str] = frozenset()) -> tuple[Known, ...]:
     """Return a kernel's variables, with offsets in the library as addresses; empty on macOS.
 
+    `others` are names of kernels whose shared variables are no memory of this kernel.
     The space of a variable follows from cuda_on_host.h: a section of its own; the scope of a
     function for shared variables; protected visibility for constants; else a device variable.
     """
@@ -190,6 +191,8 @@ def variables(library: Path) -> tuple[Known, ...]:
             space = Space.CONSTANT
         elif name.startswith("_ZZ") or section.name == "emulator_shared":
             space = Space.SHARED
+            if _function_of(name) in others:
+                continue
         known.append(
             Known(
                 *(plain(name), size, symbol["st_value"]),
@@ -199,6 +202,16 @@ def variables(library: Path) -> tuple[Known, ...]:
             )
         )
     return tuple(known)
+
+
+def _function_of(mangled: str) -> str:
+    """Return the unqualified name of the function that has a local variable."""
+    remaining, name = mangled.removeprefix("_ZZ"), ""
+    is_nested, remaining = remaining.startswith("N"), remaining.removeprefix("N")
+    while match := re.match(r"L?(\d+)", remaining):
+        begin, end = match.end(), match.end() + int(match[1])
+        name, remaining = remaining[begin:end], remaining[end:] if is_nested else ""
+    return name
 
 
 def function_size(library: Path, offset: int) -> int:
