@@ -169,16 +169,17 @@ def test_a_mipmap_is_refused_where_it_is_read_and_other_kernels_run(monkeypatch)
     assert compiles_for_a_gpu(TEXTURES, monkeypatch)
 
 
-#: 28 KB of shared memory a kernel; an overrun of one array lies in that of another kernel.
+#: 28 KB of shared memory a kernel, an array behind that of another kernel and before its own.
 KERNELS = """namespace a {
 static __global__ void first(float *Y) { __shared__ float s[7000]; s[threadIdx.x] = 1; *Y = *s; }
 }
 __global__ void k(float *Y, int from) {
-    __shared__ float s[7000];
-    float *const end = s + 7000 - 32;
+    __shared__ float s[6144], next[64];
+    float *const end = s + 6144 - 32;
+    next[threadIdx.x] = 1;
     end[threadIdx.x + from] = threadIdx.x;
     __syncthreads();
-    Y[threadIdx.x] = s[7000 - 1 - threadIdx.x];
+    Y[threadIdx.x] = s[6144 - 1 - threadIdx.x] + next[threadIdx.x] - 1;
 }
 template <int N> __global__ void last(float *Y) {
     __shared__ float s[N];
@@ -189,10 +190,10 @@ template __global__ void last<7000>(float *);
 """
 
 
-def test_shared_memory_of_other_kernels_is_no_memory_of_a_kernel():
+def test_a_shared_array_ends_before_those_of_other_kernels_and_of_its_own():
     Y = np.zeros(32, np.float32)
     assert emulate(KERNELS, 1, 32, Y, 0, kernel="k")["Y"].tolist() == [*range(31, -1, -1)]
     with pytest.raises(
-        KernelError, match=r"kernel.cu:7: out of bounds: .* s\[7000\], 4 bytes past"
+        KernelError, match=r"kernel.cu:8: out of bounds: .* s\[6144\], 4 bytes past"
     ):
         emulate(KERNELS, 1, 32, Y, 1, kernel="k")

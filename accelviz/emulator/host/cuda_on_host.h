@@ -40,16 +40,18 @@
 // source.py inserts it in place of `alignas` between specifiers. `int(T)` is the type of a function
 // if T is a type, else a number.
 #define EMULATOR_ALIGNED(...) __attribute__((aligned(emulator::alignment<int(__VA_ARGS__)>())))
-#define __shared__ static __attribute__((used, aligned(32)))
 // Macros that source.py inserts: for __shared__ variables at file scope (a section distinguishes
 // them from static device variables), for __constant__ variables without initial value, and for
-// variables and functions of the host.
+// variables and functions of the host. Static shared memory has at most 48 KB: its alignment leaves
+// a gap behind each array, so that a pointer which runs past the end is noticed.
 #ifdef __APPLE__
+#define __shared__ static __attribute__((used, aligned(32)))
 #define EMULATOR_FILE_SHARED __shared__
 #define EMULATOR_UNFILLED __constant__
 #define EMULATOR_HOST_VARIABLE
 #else
-#define EMULATOR_FILE_SHARED static __attribute__((used, aligned(32), section("emulator_shared")))
+#define __shared__ static __attribute__((used, aligned(65536)))
+#define EMULATOR_FILE_SHARED static __attribute__((used, aligned(65536), section("emulator_shared")))
 #define EMULATOR_UNFILLED __attribute__((visibility("protected"), section("emulator_unfilled")))
 #define EMULATOR_HOST_VARIABLE __attribute__((section("emulator_host")))
 #endif
