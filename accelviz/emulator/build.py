@@ -53,6 +53,10 @@ _OPTIMISED_BITCODE = (
     "-fsanitize=local-bounds",
     *("-mllvm", "-disable-block-placement"),  # basic blocks in the order of the source
 )
+#: Options of the runtime. Vectorized stores are slower: two as one wait for both values.
+_RUNTIME_OPTIONS = ("-std=c++20", "-g1", "-O2", "-DNDEBUG", "-fno-tree-slp-vectorize")
+#: Kernels call functions of libraries that the runtime itself does not use.
+_RUNTIME_LIBRARIES = ("-Wl,--no-as-needed", "-lm", "-ldl") if sys.platform == "linux" else ()
 #: An `#include` that is in no comment and no literal; and headers of CUDA whose lack is an error.
 _INCLUDE = re.compile(
     r"//[^\n]*|/\*.*?\*/|^[^\S\n]*#[^\S\n]*include[^\S\n]*(?P<header>\"[^\"\n]+\"|<[^>\n]+>)[^\n]*"
@@ -190,6 +194,25 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     KernelError
         If the kernel does not compile; the message contains the compiler's.
     """
+    if kernel.folder or kernel.include:  # folders have files that may change
+        return _built(kernel, checked, symbols)
+    fields = kernel.file, kernel.source, kernel.entry, kernel.types, kernel.arch, kernel.header
+    options = kernel.tracks_undefined, kernel.every_load, checked, *symbols
+    key = (*fields, repr(kernel.defines), options, cache.folder(), require_compiler())
+    path = _paths.get(key)
+    if path is None or not cache.mark_used(path):
+        if len(_paths) == _MOST_PATHS:
+            _paths.clear()
+        path = _paths[key] = _built(kernel, checked, symbols)
+    return path
+
+
+#: Libraries of the kernels that this process has built, by all that they depend on.
+_paths = dict[tuple[Any, ...], Path]()
+_MOST_PATHS = 256
+
+
+def _built(kernel: Kernel, checked: bool, symbols: Sequence[str]) -> Path:
     whole, error = None, None
     try:
         whole = _prepared(kernel, checked, symbols)
@@ -393,22 +416,25 @@ def _link(compiler: Compiler, compiled: Path, path: Path, *origin: str) -> None:
 
 def runtime() -> Path:
     """Compile the program that loads and runs kernels; cached. Returns the program's path."""
-    compiler, options = require_compiler(), ["-std=c++20", "-g1", "-O2", "-DNDEBUG"]
-    options += ["-fno-tree-slp-vectorize"]  # slower: two stores as one wait for both values
-    # Kernels call functions of libraries that the program itself does not use.
-    libraries = ["-Wl,--no-as-needed", "-lm", "-ldl"] if sys.platform == "linux" else []
-    path = cache.folder() / f"emulator-{_digest(compiler, options, libraries)}"
+    compiler = require_compiler()
+    path = cache.folder() / _runtime_name(compiler)
     if not cache.mark_used(path):
-        options += ["-Wl,-export_dynamic" if sys.platform == "darwin" else "-Wl,-export-dynamic"]
+        export = "-Wl,-export_dynamic" if sys.platform == "darwin" else "-Wl,-export-dynamic"
+        options = [*_RUNTIME_OPTIONS, export]
         source = str(HOST_SOURCES / "runtime.cpp")
         with written_whole(path) as temporary:
-            command = [*_HEADERS, *options, source, "-o", str(temporary), *libraries]
+            command = [*_HEADERS, *options, source, "-o", str(temporary), *_RUNTIME_LIBRARIES]
             try:  # relocations of the shared C++ library take a third of a millisecond
                 run(compiler, [*command, "-static-libstdc++"], "the emulator's runtime")
             except KernelError:  # there is only the shared one
                 run(compiler, command, "the emulator's runtime")
             temporary.chmod(0o755)
     return path
+
+
+@functools.cache
+def _runtime_name(compiler: Compiler) -> str:
+    return f"emulator-{_digest(compiler, _RUNTIME_OPTIONS, _RUNTIME_LIBRARIES)}"
 
 
 def _digest(compiler: Compiler, *content: Any) -> str:

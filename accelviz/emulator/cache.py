@@ -24,6 +24,16 @@ def folder() -> Path:
 
     A temporary folder that another user made is not used: kernels in it could be anything.
     """
+    variables = (os.environ.get(name) for name in ("ACCELVIZ_CACHE", "XDG_CACHE_HOME", "HOME"))
+    directory = _created_folder(*variables)
+    if not directory.is_dir():  # deleted meanwhile
+        _created_folder.cache_clear()
+        return folder()
+    return directory
+
+
+@functools.lru_cache(maxsize=8)
+def _created_folder(*_variables: str | None) -> Path:
     directory = cache_folder() / "emulator"
     try:
         directory.mkdir(parents=True, exist_ok=True)

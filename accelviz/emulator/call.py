@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import re
 import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -416,7 +416,7 @@ def read_kernel(
         else:
             if kernel is None or known:
                 raise _no_kernel(text, kernel, known)
-            choice, header = (kernel.strip().removeprefix("::"), [], None), ""  # of a macro
+            choice, header = (kernel.strip().removeprefix("::"), (), None), ""  # of a macro
     entry, names, types = choice
     text = f'{first}#line 1 "{file}"\n{text}' if first else text
     names_of_macros = re.compile(r"[A-Za-z_]\w*(\([\w\s,.]*\))?")
@@ -425,7 +425,7 @@ def read_kernel(
             raise ArgumentError("defines", f"got {short(name)}", "names of macros")
     macros = {name: _macro(value) for name, value in (defines or {}).items()}
     return Kernel(
-        *(file, text, entry, tuple(names), macros, folder),
+        *(file, text, entry, names, macros, folder),
         arch=arch,
         include=tuple(folders),
         types=types,
@@ -477,7 +477,8 @@ def _read(source: str | Path) -> tuple[str, str, Path | None]:
     raise ArgumentError("source", problem, expected)
 
 
-def _choose_kernel(text: str, kernel: str | None) -> tuple[str, list[str], str | None] | None:
+@functools.lru_cache(maxsize=64)
+def _choose_kernel(text: str, kernel: str | None) -> tuple[str, tuple[str, ...], str | None] | None:
     """Return (full name, names of the parameters, their types if `kernel` has them), or None.
 
     None means that the text does not define it; a macro may.
@@ -510,7 +511,7 @@ def _choose_kernel(text: str, kernel: str | None) -> tuple[str, list[str], str |
         if chosen is None and not template:
             raise _no_kernel(text, kernel, [f"{full}({one})" for one in overloads(text, full)])
         names = chosen if chosen is not None else of_count[0] if of_count else []
-    return f"{full}{bracket}{instance}", names, types
+    return f"{full}{bracket}{instance}", tuple(names), types
 
 
 def _no_kernel(text: str, kernel: str | None, known: Collection[str] = ()) -> ArgumentError:
@@ -564,7 +565,7 @@ def checked_launch(
     cluster: int | tuple[int, ...] | None = None,
 ) -> Launch:
     """Return a launch; raise ArgumentError unless its sizes are one to three integers."""
-    check = partial(checked_integer, least=1, error=ArgumentError)
+    check = functools.partial(checked_integer, least=1, error=ArgumentError)
     sizes = []
     sizes_by_name = [
         ("grid", grid),
