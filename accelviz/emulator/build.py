@@ -198,7 +198,8 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
         return _built(kernel, checked, symbols)
     fields = kernel.file, kernel.source, kernel.entry, kernel.types, kernel.arch, kernel.header
     options = kernel.tracks_undefined, kernel.every_load, checked, *symbols
-    key = (*fields, repr(kernel.defines), options, cache.folder(), require_compiler())
+    emulator = cache.folder(), require_compiler(), _host_digest()
+    key = (*fields, repr(kernel.defines), options, emulator)
     path = _paths.get(key)
     if path is None or not cache.mark_used(path):
         if len(_paths) == _MOST_PATHS:
@@ -417,7 +418,7 @@ def _link(compiler: Compiler, compiled: Path, path: Path, *origin: str) -> None:
 def runtime() -> Path:
     """Compile the program that loads and runs kernels; cached. Returns the program's path."""
     compiler = require_compiler()
-    path = cache.folder() / _runtime_name(compiler)
+    path = cache.folder() / _runtime_name(compiler, _host_digest())
     if not cache.mark_used(path):
         export = "-Wl,-export_dynamic" if sys.platform == "darwin" else "-Wl,-export-dynamic"
         options = [*_RUNTIME_OPTIONS, export]
@@ -433,7 +434,7 @@ def runtime() -> Path:
 
 
 @functools.cache
-def _runtime_name(compiler: Compiler) -> str:
+def _runtime_name(compiler: Compiler, _host: str) -> str:
     return f"emulator-{_digest(compiler, _RUNTIME_OPTIONS, _RUNTIME_LIBRARIES)}"
 
 
