@@ -146,8 +146,8 @@ def kernels_in(source: str) -> dict[str, tuple[list[str], bool]]:
 @functools.lru_cache(maxsize=64)
 def other_kernels(source: str, entry: str) -> frozenset[str]:
     """Return the names of a source's kernels besides `entry` that no `__device__` function has."""
-    own = entry.partition("<")[0].strip().rpartition("::")[2]
-    names = {name.rpartition("::")[2] for name in kernels_in(source)} - {own}
+    entry_name = entry.partition("<")[0].strip().rpartition("::")[2]
+    names = {name.rpartition("::")[2] for name in kernels_in(source)} - {entry_name}
     function = r"\b__device__\b[^;{{}}()]*\b{}\s*\("
     return frozenset(name for name in names if not re.search(function.format(name), source))
 
