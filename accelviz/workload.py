@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from accelviz.arrays import Longs
 from accelviz.errors import PartitionError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Columns of the table, in order.
 COLUMNS = ("block", "warp", "row", "nz_start", "nz_count")
@@ -83,6 +85,8 @@ class Workload:
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table as a pandas DataFrame with the columns `COLUMNS`."""
+        import pandas as pd
+
         return pd.DataFrame({name: getattr(self, name) for name in COLUMNS})
 
     @classmethod

@@ -399,6 +399,12 @@ def _include_cuda_header(compiler: Compiler, options: Sequence[str]) -> list[str
     return ["-include-pch", compiled] if compiler.is_clang else ["-include", header]
 
 
+def precompile_header(*, every_load: bool) -> None:
+    """Precompile the CUDA header for checked kernels of users, if the compiler can; cached."""
+    compiler = require_compiler()
+    _include_cuda_header(compiler, [*_options(compiler, True, True, every_load), *_HEADERS])
+
+
 def left_out(path: Path) -> Path:
     """Return the path of a sentence on the code that is not compiled, if any."""
     return path.with_suffix(".left_out")

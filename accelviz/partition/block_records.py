@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import astuple
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from accelviz.arrays import Ints
 from accelviz.partition.block_level import FIELD_BITS, FIELD_LIMIT, BlockSetting, unpack
 from accelviz.partition.metadata import WORD_BITS, Field, MetadataRecord, as_list, word_records
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def block_table(metadata: Ints, setting: BlockSetting) -> pd.DataFrame:
@@ -22,6 +24,8 @@ def block_table(metadata: Ints, setting: BlockSetting) -> pd.DataFrame:
     setting : BlockSetting
         The setting of that partition.
     """
+    import pandas as pd
+
     table = pd.DataFrame(metadata, columns=["degree", "first place", "first nonzero", "info"])
     words = [word % (1 << WORD_BITS) for word in table["info"].tolist()]
     table["info"] = [f"0x{word:08x}" for word in words]

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 
 from accelviz.course.autograde.border import HOME, MAX_TASKS, WORK, Confinement, bubblewrap, start
-from accelviz.course.autograde.processes import THREADS
+from accelviz.course.autograde.processes import CACHES, THREADS
 from accelviz.course.autograde.wire import MAX_BYTES, Line, SubmissionLostError
 
 #: The processor time of a submission may be at most `MAX_PROCESSORS` times the time since its start
@@ -65,6 +65,9 @@ class Child:
         #: the submission's processes.
         self._deadline, self._next_look = math.inf, 0.0
         self._root, self._begin = psutil.Process(self._process.pid), time.monotonic()
+        #: Its processes at the last search, and what the sandbox's own /proc had then.
+        self._found: list[psutil.Process] = []
+        self._found_inside: set[tuple[str, str]] = set()
         self._is_paused = False
         self._watch_seconds = _WATCH_SECONDS
         #: Processor seconds of each process when it was last seen, without its children's.
@@ -113,7 +116,7 @@ class Child:
 
     def _look(self) -> None:
         """Raise SubmissionLostError if its processes together use too much."""
-        processes = self._processes()  # a search among all of the machine's
+        processes = self._processes()
         tasks, busy, memory = self._usage(processes)
         max_busy = MAX_PROCESSORS * (time.monotonic() - self._begin) + _BURST_SECONDS
         is_greedy = tasks > MAX_TASKS or busy > max_busy or memory > self._max_memory
@@ -122,9 +125,27 @@ class Child:
             raise SubmissionLostError(GREEDY)
 
     def _processes(self) -> list[psutil.Process]:
-        with contextlib.suppress(psutil.Error):
-            return [self._root, *self._root.children(recursive=True)]
-        return []
+        """Return its processes; a search among all of the machine's, if the sandbox has others."""
+        inside = self._inside()
+        if not inside or inside != self._found_inside:
+            self._found, self._found_inside = [], inside
+            with contextlib.suppress(psutil.Error):
+                self._found = [self._root, *self._root.children(recursive=True)]
+        return self._found
+
+    def _inside(self) -> set[tuple[str, str]]:
+        """Return number and start of each process in its /proc; empty if that is not seen."""
+        inside = set()
+        for process in self._found[1:2] if bubblewrap() else ():
+            folder = f"/proc/{process.pid}/root/proc"
+            with contextlib.suppress(OSError):
+                if os.stat(folder).st_dev == os.stat("/proc").st_dev:
+                    return set()
+                for number in filter(str.isdecimal, os.listdir(folder)):
+                    state = Path(folder, number, "stat").read_text("utf-8", "replace")
+                    inside.add((number, state.rpartition(")")[2].split()[19]))
+                return inside
+        return set()
 
     def _usage(self, processes: list[psutil.Process]) -> tuple[int, float, int]:
         """Return the number of threads, processor seconds and resident bytes of its processes."""
@@ -202,7 +223,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "MALLOC_ARENA_MAX": "2",
         "CUDA_VISIBLE_DEVICES": "",
         "ACCELVIZ_CACHE": str(root / "cache"),
-        "NUMBA_CACHE_DIR": str(root / "cache" / "numba"),
+        **{variable: str(root / "cache" / name) for variable, name in CACHES.items()},
         **THREADS,
         **({"CXX": os.environ["CXX"]} if "CXX" in os.environ else {}),
     }

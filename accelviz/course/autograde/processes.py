@@ -23,6 +23,9 @@ _Result = TypeVar("_Result")
 THREADS = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
+#: Folders of what Numba has compiled for tests, and of matplotlib's list of fonts, in a cache.
+#: Submissions get copies.
+CACHES = {"NUMBA_CACHE_DIR": "numba", "MPLCONFIGDIR": "matplotlib"}
 _PACKAGE = Path(accelviz.__file__).parent
 _PRELOADED = [
     *(f"accelviz.course.autograde.{name}" for name in ("judge", "leaderboard", "warm")),
@@ -30,17 +33,13 @@ _PRELOADED = [
 ]
 
 
-def numba_cache() -> str:
-    """Return the folder of functions that Numba has compiled for tests; submissions get copies."""
-    return str(cache_folder() / "numba")
-
-
 @functools.cache
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
     environment = dict(os.environ)
-    os.environ |= {**THREADS, "MALLOC_ARENA_MAX": "2", "NUMBA_CACHE_DIR": numba_cache()}
+    caches = {variable: str(cache_folder() / name) for variable, name in CACHES.items()}
+    os.environ |= {**THREADS, **caches, "MALLOC_ARENA_MAX": "2"}
     try:
         multiprocessing.forkserver.ensure_running()
     finally:

@@ -20,9 +20,10 @@ from accelviz.course.autograde.cells import is_locked, is_test, question_of
 from accelviz.course.autograde.files import copy_files
 from accelviz.course.autograde.judge import Cell, CellResult, run_notebook
 from accelviz.course.autograde.outputs import error_output, show_points
-from accelviz.course.autograde.processes import call_in_process, numba_cache
+from accelviz.course.autograde.processes import CACHES, call_in_process
 from accelviz.emulator import build
 from accelviz.errors import DeviceUnavailable
+from accelviz.files import cache_folder
 
 #: Modules whose tests ask for work that the library contains; see `stand_ins`.
 _BARE_MODULES = ("checks.blocks", "checks.schemes", "autograde.board")
@@ -110,13 +111,16 @@ def run(
 
 
 def _fill_cache(cache: Path, shared: Path, *, emulator: bool) -> None:
-    """Create the cache of a submission, with compiled functions; headers lie in `shared`."""
+    """Create the cache of a submission; the emulator's headers lie in `shared`."""
     (cache / "emulator").mkdir(parents=True)
-    if os.path.isdir(numba_cache()):
-        shutil.copytree(numba_cache(), cache / "numba")
+    for name in CACHES.values():
+        if (cache_folder() / name).is_dir():
+            shutil.copytree(cache_folder() / name, cache / name)
     if emulator and build.unavailable_reason() is None:
         with _compiling:
             program = build.runtime()
+            for every_load in (True, False):  # of right kernels, and of traced ones
+                build.precompile_header(every_load=every_load)
         shutil.copy(program, cache / "emulator")
         for header in program.parent.glob("words-*"):  # headers for kernels that tests compile
             try:

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from accelviz.arrays import Floats
 from accelviz.datasets.convert import check_stated_size, from_edges, plausible_nodes
@@ -130,6 +129,8 @@ def read_edge_list(
         problem = f"{len(nodes)} edges, and a comment states {start.edges}"
         raise GraphError(str(path), problem, "a complete file, or another comment")
     if relabel:
+        import pandas as pd
+
         codes, labels = pd.factorize(nodes.ravel(), sort=True)
         nodes = codes.astype(np.int32).reshape(-1, 2)
         first_node, count = 0, len(labels)

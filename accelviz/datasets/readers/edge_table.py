@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from accelviz.arrays import Floats
 from accelviz.datasets.readers.columns import NUMBER
@@ -106,6 +105,8 @@ class Layout:
         Returns nodes (int32, or int64 if `allowed` exceeds it, shape (edges, 2)) and weights
         (float32, shape (edges,)) or None. Returns None alone if a line is invalid.
         """
+        import pandas as pd
+
         # pandas derives the number of columns from the first line.
         text = _SKIPPED.sub(b"", b"\n" + self.line.strip(b"\n") + b"\n" + block)
         low, high = self.allowed.low, self.allowed.high

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from accelviz.arrays import Longs
 
@@ -78,6 +77,8 @@ TABLE_ONE: dict[str, TableEntry] = {
 
 @functools.cache
 def _histograms() -> dict[str, Histogram]:
+    import pandas as pd
+
     table = pd.read_csv(_DEGREES / "table-one.csv")
     with np.load(_DEGREES / "fitted.npz") as fitted:
         histograms: dict[str, Histogram] = {name: tuple(fitted[name]) for name in fitted}
