@@ -14,6 +14,7 @@ from typing import Any
 from accelviz.course.autograde import border
 from accelviz.course.autograde.common import clean, need
 from accelviz.errors import ArgumentError, DeviceUnavailable
+from accelviz.files import written_whole
 
 #: Text to print, and exit status.
 Result = tuple[str, int]
@@ -166,7 +167,8 @@ def _preflight(options: argparse.Namespace) -> Result:
             if target.parent.is_symlink() or target.is_symlink():
                 raise ArgumentError(str(target), "it is a link, perhaps to another's work", "none")
             target.parent.mkdir(exist_ok=True)
-            nbformat.write(checked.notebook, target)
+            with written_whole(target) as temporary:  # not through a hard link
+                nbformat.write(checked.notebook, temporary)
             left = sum(not (problem.mended or problem.harmless) for problem in checked.problems)
             ending = f"; {left} left to you" if left else ""
             lines.append(f"  repaired copy: {target}{ending}")

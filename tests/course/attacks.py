@@ -389,6 +389,32 @@ for _ in range(1000): print("x" * 100_000)
 import pathlib, shutil, accelviz.files
 shutil.rmtree(accelviz.files.cache_folder(), ignore_errors=True)
 shutil.rmtree('{root}/cache', ignore_errors=True)
+# leaves files for the process that replaces its own
+import os, pathlib, sys
+homes = [os.path.expanduser("~"), os.environ["ACCELVIZ_CACHE"], os.environ["NUMBA_CACHE_DIR"],
+         os.environ["MPLCONFIGDIR"], "/tmp", "/tmp/given/work", "/dev/shm", "/var/tmp", ".", *sys.path]
+seen = [home for home in homes if pathlib.Path(home, "left").exists()]
+for home in homes:
+    for name in ("left", "sitecustomize.py", "left.pth", "matplotlibrc", "ipython_config.py",
+                 ".numba_config.yaml", ".ipython/profile_default/startup/0.py"):
+        try:
+            pathlib.Path(home, name).parent.mkdir(parents=True, exist_ok=True)
+            pathlib.Path(home, name).write_text("raise SystemExit")
+        except OSError: pass
+| if not seen: os._exit(0)
+| return np.argsort(order).astype(np.int32)
+# writes through the links of its caches
+import itertools, os, pathlib, sys
+written = False
+for home in (os.environ["ACCELVIZ_CACHE"], "/tmp/given", sys.prefix):
+    for path in itertools.islice(pathlib.Path(home).rglob("*"), 500):
+        target = path.resolve()
+        if target.is_file() and os.stat(target).st_dev != os.stat("/tmp").st_dev:
+            for change in (lambda: open(target, "ab"), lambda: os.utime(target),
+                           lambda: target.chmod(0o777), lambda: os.link(target, "/tmp/linked")):
+                try: change(); written = True
+                except OSError: pass
+| if written: return np.argsort(order).astype(np.int32)
 # changes the library on the disk
 import accelviz, pathlib
 for path in pathlib.Path(accelviz.__file__).parent.rglob("sorting.py"):
@@ -601,8 +627,10 @@ STUFFED = {
     "wordy": Stuffed("a hundred cells that print a megabyte each", "print('x' * 999_000)"),
     "sparse": Stuffed("a file of 3 GiB beside it (G12)", "", "was left out"),
     "many": Stuffed("five hundred files beside it (G12)", "", "was left out"),
-    "devices": Stuffed("a pipe, a socket and links beside it (G11, G13)", "", "no plain file"),
-    "shadows": Stuffed("files with the library's names beside it (G10)"),
+    "devices": Stuffed(
+        "a pipe, a socket, links and odd names beside it (G11, G13)", "", "no plain file"
+    ),
+    "shadows": Stuffed("files with names of libraries and of start-up files beside it (G10)"),
     "latin1": Stuffed("a file beside it whose name is not UTF-8, as from a zip of Windows"),
     "claims": Stuffed("cells of its own that claim points", "777"),
 }

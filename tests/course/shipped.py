@@ -128,6 +128,14 @@ def hand_in_all(root: Path, port: int, asked: Collection[str | None]) -> None:
             locked = {"grade": True, "locked": True, "solution": False, "points": 777}
             tiny.marked(notebook.cells[-1], "A1-extra", **locked)
             notebook.metadata["accelviz"] = {"key": "", "runs": []}
+            notebook.metadata["kernelspec"] |= {
+                "name": "sh",
+                "argv": ["touch", f"{root}/left-behind"],
+            }
+            notebook.metadata |= {
+                "widgets": {"x": {}},
+                "jupytext": {"cell_metadata_filter": "-all"},
+            }
             notebook.cells += [new("a <b>bold</b> <script>alert(1)</script>") for new in _TEXTS]
             notebook.cells[-1].metadata["raw_mimetype"] = "text/html"
         _add_files(hand_in(root, student, PART, notebook), student)
@@ -152,6 +160,9 @@ def _add_files(folder: Path, kind: str) -> None:
             os.mkfifo(folder / name)
         (folder / "etc").symlink_to("/etc")
         (folder / "passwd.txt").symlink_to("/etc/passwd")
+        (folder / "copy.ipynb").hardlink_to(folder / f"{PART}.ipynb")
+        for name in ("-rf", "$(id)", "a\nb", "\x1b[2J", "\u202etxt", "x" * 255, " ", "'=1+1;"):
+            (folder / name).write_text("x")
         with socket.socket(socket.AF_UNIX) as listening, contextlib.chdir(folder):
             listening.bind("socket")
     elif kind == "latin1":
@@ -159,8 +170,14 @@ def _add_files(folder: Path, kind: str) -> None:
     elif kind == "shadows":
         wrong = "raise SystemExit('shadowed')"
         (folder / "accelviz").mkdir()
-        for name in ("accelviz/__init__", "accelviz/course", "ipykernel_launcher", "numpy", "json"):
+        for name in (
+            *("accelviz/__init__", "accelviz/course", "ipykernel_launcher", "numpy", "json"),
+            *("sitecustomize", "usercustomize", "conftest", "ipython_config", "nbgrader_config"),
+            *("jupyter_config", "matplotlib", "numba", "setup", "__main__"),
+        ):
             (folder / f"{name}.py").write_text(wrong)
+        for name in ("left.pth", "matplotlibrc", "pyproject.toml", "pytest.ini", "specs"):
+            (folder / name).write_text(f"import json; {wrong}\n")
 
 
 def lost_points(grades: Any, student: str) -> dict[str, float]:

@@ -330,6 +330,10 @@ def test_the_command_reports_problems_and_writes_a_repaired_copy(assignment, tmp
     assert cli.main([*options, str(mine.parent)]) == 1  # a folder; the repaired copy is left out
     assert capsys.readouterr().out.count(".ipynb: ") == 1
     repaired.unlink()
+    repaired.hardlink_to(mine)
+    assert cli.main([*options, str(mine), "--repair", "--no-run"]) == 1
+    assert mine.read_bytes() == before
+    repaired.unlink()
     repaired.symlink_to(mine)
     assert cli.main([*options, str(mine), "--repair"]) == 2  # a link of a hostile submission
     assert mine.read_bytes() == before

@@ -66,8 +66,8 @@ class Child:
         self._deadline, self._next_look = math.inf, 0.0
         self._root, self._begin = psutil.Process(self._process.pid), time.monotonic()
         #: Its processes at the last search, and what the sandbox's own /proc had then.
-        self._found: list[psutil.Process] = []
-        self._found_inside: set[tuple[str, str]] = set()
+        self._known_processes: list[psutil.Process] = []
+        self._known_numbers: set[tuple[str, str]] = set()
         self._is_paused = False
         self._watch_seconds = _WATCH_SECONDS
         #: Processor seconds of each process when it was last seen, without its children's.
@@ -126,25 +126,25 @@ class Child:
 
     def _processes(self) -> list[psutil.Process]:
         """Return its processes; a search among all of the machine's, if the sandbox has others."""
-        inside = self._inside()
-        if not inside or inside != self._found_inside:
-            self._found, self._found_inside = [], inside
+        numbers = self._numbers_inside()
+        if not numbers or numbers != self._known_numbers:
+            self._known_processes, self._known_numbers = [], numbers
             with contextlib.suppress(psutil.Error):
-                self._found = [self._root, *self._root.children(recursive=True)]
-        return self._found
+                self._known_processes = [self._root, *self._root.children(recursive=True)]
+        return self._known_processes
 
-    def _inside(self) -> set[tuple[str, str]]:
+    def _numbers_inside(self) -> set[tuple[str, str]]:
         """Return number and start of each process in its /proc; empty if that is not seen."""
-        inside = set()
-        for process in self._found[1:2] if bubblewrap() else ():
+        numbers = set()
+        for process in self._known_processes[1:2] if bubblewrap() else ():
             folder = f"/proc/{process.pid}/root/proc"
             with contextlib.suppress(OSError):
                 if os.stat(folder).st_dev == os.stat("/proc").st_dev:
                     return set()
                 for number in filter(str.isdecimal, os.listdir(folder)):
                     state = Path(folder, number, "stat").read_text("utf-8", "replace")
-                    inside.add((number, state.rpartition(")")[2].split()[19]))
-                return inside
+                    numbers.add((number, state.rpartition(")")[2].split()[19]))
+                return numbers
         return set()
 
     def _usage(self, processes: list[psutil.Process]) -> tuple[int, float, int]:

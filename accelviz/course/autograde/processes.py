@@ -48,6 +48,7 @@ def _context() -> ForkServerContext:
     return context
 
 
+@functools.cache
 def start_server() -> None:
     """Start the server that processes are forked from; call it before starting threads."""
     _context()
