@@ -25,24 +25,21 @@ def folder() -> Path:
     A temporary folder that another user made is not used: kernels in it could be anything.
     """
     variables = (os.environ.get(name) for name in ("ACCELVIZ_CACHE", "XDG_CACHE_HOME", "HOME"))
-    directory = _created_folder(*variables)
-    if not directory.is_dir():  # deleted meanwhile
-        _created_folder.cache_clear()
-        return folder()
-    return directory
-
-
-@functools.lru_cache(maxsize=8)
-def _created_folder(*_variables: str | None) -> Path:
-    directory = cache_folder() / "emulator"
+    directory = _user_folder(*variables)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        if not directory.is_dir():
+            directory.mkdir(parents=True, exist_ok=True)
     except OSError:
         directory = Path(tempfile.gettempdir()) / f"accelviz-emulator-{os.getuid()}"
         directory.mkdir(mode=0o700, exist_ok=True)
         if directory.is_symlink() or directory.stat().st_uid != os.getuid():
             directory = _private_folder()
     return directory
+
+
+@functools.lru_cache(maxsize=8)
+def _user_folder(*_variables: str | None) -> Path:
+    return cache_folder() / "emulator"
 
 
 @functools.cache
