@@ -49,6 +49,8 @@ def test_a_changed_kernel_has_a_verdict():
     assert "__global__" in whole_source(plan)
     assert verdict(plan, graph, X) == verdict(changed(plan), graph, X) == "right"
     assert verdict(changed(plan, ("sum += ", "sum -= ")), graph, X).startswith("WRONG")
+    few = changed(plan, ("if (row >= n_rows) return;", "if (row != 0) return;"))
+    assert verdict(few, graph, X).startswith("WRONG: Y[1, 0] is nan")
     late = changed(plan, ("if (row >= n_rows) return;", ""))
     said, line = verdict(late, graph, X).split("\n")
     assert "out of bounds" in said
