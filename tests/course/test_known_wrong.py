@@ -29,7 +29,9 @@ def test_wrong_answers_lose_the_expected_points(wrong):
     most = most_points(notebook)
     assert points.keys() == most.keys()
     lost = {name.partition("-")[2]: points[name] for name in most if points[name] != most[name]}
-    assert lost == pytest.approx(dict(wrong.lost))
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    problems = [output.evalue for output in outputs if output.output_type == "error"]
+    assert lost == pytest.approx(dict(wrong.lost)), problems
 
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)

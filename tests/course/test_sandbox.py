@@ -451,9 +451,9 @@ def test_too_many_files_end_a_submission():
     assert problems == [GREEDY]
 
 
-@needs_bubblewrap
-def test_files_of_the_machine_are_not_those_of_a_submission(tmp_path, monkeypatch):
-    """On a loaded machine, processes are counted before bubblewrap has set up its file system."""
+@pytest.fixture
+def sleeper(tmp_path, monkeypatch):
+    """A submission's process that waits, and has not begun to set up its file system."""
     script = tmp_path / "bwrap"
     script.write_text(f'#!/bin/sh\nsleep 100 &\nwait $!\nexec {border.bubblewrap()} "$@"\n')
     script.chmod(0o755)
@@ -464,9 +464,31 @@ def test_files_of_the_machine_are_not_those_of_a_submission(tmp_path, monkeypatc
     try:
         while len(psutil.Process(started._process.pid).children()) == 0:
             time.sleep(0.01)
-        assert started._n_files_and_sockets(started._processes())[0] == 0
+        yield started
     finally:
         started.end()
+
+
+@needs_bubblewrap
+def test_files_of_the_machine_are_not_those_of_a_submission(sleeper):
+    """On a loaded machine, processes are counted before bubblewrap has set up its file system."""
+    assert sleeper._n_files_and_sockets(sleeper._processes())[0] == 0
+
+
+@needs_bubblewrap
+def test_processes_are_stopped_when_they_have_a_processor_again(sleeper, monkeypatch):
+    suspend, calls = psutil.Process.suspend, []
+
+    def late(process):
+        calls.append(process)
+        if len(calls) > 500:
+            suspend(process)
+
+    monkeypatch.setattr(psutil.Process, "suspend", late)
+    sleeper.pause()
+    assert len(calls) > 500
+    states = {process.status() for process in sleeper._processes()}
+    assert states == {psutil.STATUS_STOPPED}
 
 
 @needs_bubblewrap

@@ -25,6 +25,8 @@ MAX_PROCESSORS, _BURST_SECONDS = 1.5, 8.0
 #: Seconds between two checks of these limits, and while its processor time is measured, so that
 #: processes are seen that end unnoticed; most files and sockets that it may have in memory.
 _WATCH_SECONDS, _MEASURE_SECONDS, _MAX_FILES, _MAX_SOCKETS = 0.5, 0.02, 20_000, 1_000
+#: Seconds until its processes have to stand still.
+_STOP_SECONDS = 20.0
 GREEDY = "the submission was ended (too many processes, processors or files, or too much memory)"
 _AT_REST = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE)
 _STAND_INS = Path(__file__).with_name("stand_ins.py")
@@ -177,17 +179,21 @@ class Child:
         return files, sockets
 
     def pause(self) -> None:
-        """Stop all its processes, so that it can neither work nor watch until `resume`."""
-        for _ in range(0 if self._is_paused else MAX_TASKS):
+        """Stop all its processes, so that it can neither work nor watch until `resume`.
+
+        On a busy machine a process stops once it has a processor again.
+        """
+        end = time.monotonic() + _STOP_SECONDS
+        while not self._is_paused:
             running = [process for process in self._processes() if _is_running(process)]
             for process in running:
                 with contextlib.suppress(psutil.Error):
                     process.suspend()
             self._is_paused = not running
-            if self._is_paused:
-                return
-        if not self._is_paused:
-            raise SubmissionLostError("the submission's processes cannot be stopped")
+            if running:
+                if time.monotonic() > end:
+                    raise SubmissionLostError("the submission's processes cannot be stopped")
+                time.sleep(0.001)
 
     def resume(self) -> None:
         """Let its processes go on after `pause`."""
