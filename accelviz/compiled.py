@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 
@@ -11,12 +12,16 @@ class Compiled:
     """A function that Numba compiles when it is first called; its import takes half a second.
 
     Compiled functions may call each other: Numba takes this object for the `dispatcher`, of which
-    it has what Numba looks at.
+    it has what Numba looks at. As a function it is copied and pickled by its name.
     """
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
-        functools.update_wrapper(self, function)
-        self.py_func, self._options = function, options
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+        names = set(functools.WRAPPER_ASSIGNMENTS) - {"__annotations__"}  # which could be changed
+        functools.update_wrapper(self, function, names)
+        self.py_func, self._options = function, MappingProxyType(options)
+
+    def __reduce__(self) -> str:
+        return self.py_func.__qualname__
 
     @functools.cached_property
     def dispatcher(self) -> Any:
