@@ -53,7 +53,7 @@ def known(name: str) -> tuple[Any, ...]:
     >>> def sectors(addresses):
     ...     return len(set(addresses // 32))
     >>> compare(sectors, *known("sectors"))
-    Right, in all 8 cases.
+    Right, in all 9 cases.
     """
     if name not in EXERCISES:
         raise ArgumentError("name", f"there is no exercise {name!r}", ", ".join(EXERCISES))
