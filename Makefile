@@ -2,7 +2,7 @@
 #
 #   make demo         install into .venv, then plan and check an SpMM on a real graph
 #   make test         install, then run the tests (no GPU needed)
-#   make lab          install, then open JupyterLab on notebooks/
+#   make lab          install, then open JupyterLab on the first lesson
 #   make docs         install, then run lessons and puzzles and write the site to build/site/
 #   make course       install with what releases and grades assignments
 #   make install      install only
@@ -60,7 +60,8 @@ test: $(READY)test
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
 
 lab: $(READY)lab
-	@$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks $(ARGS)
+	@$(BIN)/jupyter lab --notebook-dir=. $(ARGS) \
+		--LabApp.default_url=/lab/tree/$(firstword $(sort $(wildcard notebooks/*.ipynb)))
 
 course: $(READY)course
 	@echo "'$(BIN)/accelviz assignments' can release and grade. docs/instructors.md says how."

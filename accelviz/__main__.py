@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import io
 import signal
 import sys
 import threading
@@ -26,6 +27,9 @@ def main() -> int:
     An import turns Ctrl-C into other exceptions: Python before 3.12 into RuntimeError where a
     class is made, NumPy's C interface into ImportError. So the signal decides, not the exception.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):  # ASCII alone in some shells, and names are not
+        sys.stdout.reconfigure(errors="backslashreplace")
+    sys.stdout = sys.stdout or io.StringIO()  # closed, as by >&-
     interrupted = False
 
     def interrupt(*_: object) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import accelviz
 from accelviz.emulator import command as check_command
-from accelviz.errors import AccelvizError, ArgumentError, DeviceUnavailable
+from accelviz.errors import AccelvizError, ArgumentError, DeviceUnavailable, pip_install
 from accelviz.files import notebooks_directory
 
 
@@ -102,14 +102,19 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
     )
     demo.add_argument("--columns", type=int, default=64, help="columns of the features (64)")
-    demo.add_argument("--max-block-warps", type=int, default=MAX_BLOCK_WARPS, metavar="N")
-    demo.add_argument("--max-warp-nzs", type=int, default=MAX_WARP_NZS, metavar="N")
+    for option, default, helps in (
+        ("--max-block-warps", MAX_BLOCK_WARPS, "most warps of a block (%(default)s)"),
+        ("--max-warp-nzs", MAX_WARP_NZS, "most nonzeros of a combined warp (%(default)s)"),
+    ):
+        demo.add_argument(option, type=int, default=default, metavar="N", help=helps)
     demo.add_argument("--output", default="accelviz-demo.png", help="the picture (%(default)s)")
     demo.set_defaults(run=_demo)
 
     helps = "copy the lessons into a folder and open JupyterLab on it"
     lab = commands.add_parser("lab", help=helps, description=helps)
-    lab.add_argument("folder", nargs="?", default="accelviz-lessons", help="%(default)s")
+    lab.add_argument(
+        "folder", nargs="?", default="accelviz-lessons", help="folder of the copies (%(default)s)"
+    )
     lab.add_argument("--copy-only", action="store_true", help="do not open JupyterLab")
     lab.set_defaults(run=_lab)
 
@@ -117,7 +122,9 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help=helps)
     helps = "compile the common kernels, which otherwise are compiled at their first use"
     doctor.add_argument("--warm", action="store_true", help=helps)
-    helps = "architecture to compile for, such as sm_90 (default: this machine's GPU)"
+    helps = (
+        "architecture to compile for, such as sm_90 (default: this machine's GPU); implies --warm"
+    )
     doctor.add_argument("--arch", help=helps)
     doctor.set_defaults(run=_doctor)
 
@@ -155,6 +162,8 @@ def _demo(options: argparse.Namespace) -> str:
 
 def _lab(options: argparse.Namespace) -> tuple[str, int]:
     """Copy the lessons to a folder, without overwriting files, and open JupyterLab on it."""
+    from accelviz.course.autograde.common import need
+
     folder, lessons, copied = Path(options.folder), notebooks_directory(), 0
     for source in sorted(lessons.rglob("*")):
         target = folder / source.relative_to(lessons)
@@ -166,13 +175,13 @@ def _lab(options: argparse.Namespace) -> tuple[str, int]:
                 expected = "a folder that can be written to"
                 raise ArgumentError("folder", f"{target}: {error.strerror}", expected) from error
             copied += 1
-    text = f"{copied} files are new in {folder}; what was there is as it was."
+    text = f"New files in {folder}: {copied}. What was there is as it was."
     if options.copy_only:
         return text, 0
-    if importlib.util.find_spec("jupyterlab") is None:
-        raise ArgumentError("lab", "JupyterLab is not installed", "pip install 'accelviz[lab]'")
+    need("jupyterlab", "lab", import_now=False)
     print(text, flush=True)
-    command = [sys.executable, "-m", "jupyterlab", f"--notebook-dir={folder}"]
+    first = f"--LabApp.default_url=/lab/tree/{min(lessons.glob('*.ipynb')).name}"
+    command = [sys.executable, "-m", "jupyterlab", f"--notebook-dir={folder}", first]
     os.execv(sys.executable, command)  # which gets Ctrl-C itself
 
 
@@ -185,9 +194,10 @@ def _doctor(options: argparse.Namespace) -> str:
 
     from accelviz.course.autograde import border
     from accelviz.devices import find_device, gpu_state
-    from accelviz.files import kernel_names
+    from accelviz.files import kernel_directory, kernel_names
 
     state, emulator = gpu_state(), find_device("emulator")
+    compiler = emulator.hardware()["hardware"]
     python = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     libraries = {"NumPy": numpy, "SciPy": scipy, "Numba": numba}
     lines = {
@@ -198,9 +208,9 @@ def _doctor(options: argparse.Namespace) -> str:
         "cpu": f"ready, {numba.get_num_threads()} threads",
         "gpu": f"{state.state}: {state.detail}",
         "what to do": state.fix,
-        "emulator": emulator.unavailable_reason() or f"ready, {emulator.hardware()['hardware']}",
+        "emulator": emulator.unavailable_reason() or "ready" + compiler.removeprefix("emulator"),
         "grading": border.summary(),
-        "kernels": ", ".join(kernel_names()),
+        "kernels": f"{len(kernel_names())} CUDA sources in {kernel_directory()}",
     }
     return "\n".join(f"{label:<12}{text}" for label, text in lines.items() if text)
 
@@ -212,7 +222,7 @@ def _warm(arch: str | None) -> str:
     from accelviz.devices.usual import usual_kernels
 
     if importlib.util.find_spec("cupy") is None:
-        fix = "pip install 'accelviz[cuda13]', or 'accelviz[nvrtc]' on a machine without a GPU"
+        fix = f"{pip_install('accelviz[cuda13]')}, or 'accelviz[nvrtc]' on a machine without a GPU"
         raise DeviceUnavailable("doctor --warm", "CuPy is not installed", fix)
     if arch is None:
         gpu_state().require("doctor --warm without --arch")

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from accelviz import measure
 from accelviz.datasets import load_graph
 from accelviz.devices import DEVICES, gpu_state
-from accelviz.errors import AccelvizError, ArgumentError
+from accelviz.errors import AccelvizError, ArgumentError, accelviz_command
 from accelviz.files import is_checkout, written_whole
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
@@ -123,7 +123,7 @@ def table(demo: Demo) -> str:
         error = f"error at most {measurement.error:.2f} of the float32 bound against float64"
         lines += [(f"on {measurement.device}", time), ("", f"correct: {error}")]
     if not any(measurement.device == "cuda" for measurement in demo.measurements):
-        reason = f"no usable GPU ({gpu_state().state}): see `accelviz doctor`"
+        reason = f"no usable GPU ({gpu_state().state}): see `{accelviz_command()} doctor`"
         lines.append(("on cuda", f"not timed, {reason}"))
     recorded = demo.schemes["microseconds"].dropna()
     times_text = [f"{name} {time:,.1f}" for name, time in recorded.items()]
@@ -191,10 +191,11 @@ def main(
         raise type(error)(error.argument, error.problem, expected) from error
     demo = run(loaded, n_cols, **parameters)
     draw(demo, output)
-    lab = "make" if is_checkout() else "accelviz"
+    command = accelviz_command()
+    lab = "make" if is_checkout() else command
     return f"""Accel-GCN's preprocessing and SpMM
 {table(demo)}
 
 The picture is in {output}.
 Next: `{lab} lab` opens the lessons, and 01-from-graph-to-blocks explains this; or try another
-graph (`accelviz demo --graph mit8`) and other blocks (`--max-block-warps 4`)."""
+graph (`{command} demo --graph mit8`) and other blocks (`--max-block-warps 4`)."""

@@ -1,4 +1,4 @@
-"""The exceptions of accelviz, and checks of arguments that raise them.
+"""The exceptions of accelviz, checks of arguments that raise them, and commands that they name.
 
 Each message has the wrong argument, the problem and the expected value, in this order.
 """
@@ -8,7 +8,11 @@ from __future__ import annotations
 import math
 import os
 import reprlib
+import shlex
+import shutil
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,7 +43,7 @@ class AccelvizError(Exception):
         self.argument = argument
         self.problem = problem
         self.expected = expected
-        message = f"{argument}: {problem.rstrip('.')}."
+        message = f"{argument}: {problem.removesuffix('.')}{'' if problem.endswith('?') else '.'}"
         if expected:
             message += f" {self._lead}: {expected.rstrip('.')}."
         super().__init__(message)
@@ -196,3 +200,29 @@ def checked_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in valid:
         raise ArgumentError(name, f"there is no {value!r}", f"one of {', '.join(valid)}")
     return str(value)
+
+
+def pip_install(*requirements: str) -> str:
+    """Return the command that installs packages for this interpreter, in a cell or in a shell."""
+    packages = shlex.join(requirements)
+    if "ipykernel" in sys.modules:
+        return f"%pip install {packages}"
+    return f"{_in_a_shell(Path(sys.executable))} -m pip install {packages}"
+
+
+def accelviz_command() -> str:
+    """Return how a shell in this folder calls this interpreter's `accelviz`."""
+    python = Path(sys.executable)
+    script = python.with_name("accelviz")
+    return _in_a_shell(script) if script.exists() else f"{_in_a_shell(python)} -m accelviz"
+
+
+def _in_a_shell(program: Path) -> str:
+    """Return a program's name if a shell finds it, else its path, relative if below here."""
+    if shutil.which(program.name) == str(program):
+        return program.name
+    try:
+        folder = os.path.join(os.getcwd(), "")
+    except OSError:  # the folder was removed
+        folder = ""
+    return shlex.quote(str(program).removeprefix(folder))

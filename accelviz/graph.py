@@ -246,6 +246,11 @@ class Graph(_Csr):
         """Cache of plans and preprocessing results of this graph."""
         return Store()
 
+    @cached_property
+    def weighted_store(self) -> Store:
+        """Cache of results that depend on the weights, which no copy shares."""
+        return Store()
+
     def with_values(self, values: npt.NDArray[np.float32]) -> Graph:
         """Return the graph with other weights, float32, shape (nnz,), in the same order.
 

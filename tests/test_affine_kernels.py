@@ -122,6 +122,7 @@ def test_what_does_not_fit_is_left_to_cublas():
         assert plan.name == "cublas"
 
 
+@pytest.mark.long
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_products_compile_for_gpus(arch):

@@ -249,7 +249,7 @@ def test_without_pytorch_the_adapter_says_what_to_install(monkeypatch, package, 
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.delitem(sys.modules, "accelviz.torch", raising=False)
     monkeypatch.delattr(accelviz, "torch", raising=False)
-    message = rf"accelviz.torch needs {name}: pip install 'accelviz\[torch\]'"
+    message = rf"accelviz.torch needs {name}: (%pip|.* -m pip) install 'accelviz\[torch\]'"
     with pytest.raises(AttributeError, match=message):
         accelviz.torch.GCNConv  # noqa: B018
     with pytest.raises(ModuleNotFoundError, match=message):

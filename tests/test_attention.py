@@ -97,7 +97,7 @@ def test_gradients_are_those_of_float64_differences(score):
         np.testing.assert_allclose(gradients[output.name][0], expected, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @HOST
 @SCORES
 @pytest.mark.parametrize("strategy", ["row_warp", "lane_groups"])
@@ -148,6 +148,7 @@ def saturated(score, n_rows, n_columns, rng):
     return operands
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("device", ["cpu", EMULATOR, pytest.param("cuda", marks=pytest.mark.gpu)])
 @SCORES
 @pytest.mark.parametrize("strategy", ["row_warp", "lane_groups"])
@@ -189,6 +190,7 @@ def test_lanes_cover_a_head():
         assert n_cols <= covered < n_cols + lanes.vector * lanes.lanes
 
 
+@pytest.mark.long
 @pytest.mark.sample(2)
 @SCORES
 @pytest.mark.parametrize(("n_cols", "together"), [(20, 1), (20, 2), (20, 4), (128, 1), (128, 4)])

@@ -114,7 +114,7 @@ def operands(widths, sizes):
     return a, b
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @each_device
 @each_algorithm
 def test_products_equal_those_of_numpy_in_every_bit(algorithm, device):
@@ -234,7 +234,7 @@ def test_what_follows_in_the_kernel_is_exact(name, algorithm, device):
     assert np.array_equal(result.on_host().words, on_host.words)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @each_device
 @each_finish
 @each_finishing
@@ -259,6 +259,7 @@ def test_a_pattern_takes_the_offset_times_its_degrees(algorithm, device):
     assert not result[a.sum(1) == 0].any()
 
 
+@pytest.mark.long
 def test_kernels_beside_the_algorithms_compile_for_a_gpu():
     packing = {"along_columns": 1, "per_column": 0}
     specs = [

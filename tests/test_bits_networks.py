@@ -75,7 +75,7 @@ def test_tensors_travel_in_one_piece():
     assert np.shares_memory(buffer, X_moved.words)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 @each_device
 @pytest.mark.parametrize("model", networks.MODELS)
 def test_whole_numbers_come_to_what_training_rounds_to(model, device):

@@ -130,6 +130,7 @@ def test_threads_that_store_the_same_value_are_a_note_with_status_0(folder):
     assert (status, result["level"], result["ruleId"]) == (0, "note", "same-value")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("blocks", [1, 200])
 def test_elements_of_an_output_that_no_thread_writes_are_a_note(folder, blocks):
     code = """__global__ void scale4(const float *X, float *Y, int n) {
@@ -176,6 +177,7 @@ def test_standard_input(folder):
     assert (status, "no __global__ function" in errors) == (2, True)
 
 
+@pytest.mark.long
 def test_kernels_among_several_macros_symbols_headers_and_all_kinds_of_arguments(folder):
     save = ("--save", "X=x.npy")
     words = ("two.cu", "--grid", 1, "--block", 32, "-D", "WIDTH=4")
@@ -228,6 +230,7 @@ def test_random_arrays_depend_on_the_seed_only(folder):
     assert -4 < saved[0].min() < 0 < saved[0].max() < 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
@@ -387,6 +390,7 @@ __global__ void k(int *lengths) {
 """
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("options", "lengths"),
     [
@@ -443,6 +447,7 @@ OPTIONS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -514,6 +519,7 @@ def test_structures_come_from_files_of_structured_arrays(tmp_path):
     assert np.load(tmp_path / "Y.npy").tolist() == [0, 2.5, 5, 7.5]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("code", "message"),
     [

@@ -51,6 +51,7 @@ def test_the_demo_prints_a_table_and_draws_a_picture(tmp_path, capsys):
     assert pixels[..., :3].std() > 0.05  # something was drawn
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["empty", "no_columns", "one_node", "no_edges", "every_kind"])
 def test_the_demo_takes_any_graph(name, tmp_path):
     graph = MADE[name]()
@@ -110,6 +111,7 @@ def test_the_demo_names_what_is_wrong_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:`torch.jit")  # PyTorch Geometric, when imported
 def test_doctor_compiles_the_common_kernels(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("ACCELVIZ_CACHE", str(tmp_path))
@@ -136,11 +138,13 @@ def test_doctor_compiles_the_common_kernels(monkeypatch, tmp_path, capsys):
     assert "--arch: got '90'" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_the_command_is_installed():
     doctor = [sys.executable, "-m", "accelviz", "doctor"]
     answer = subprocess.run(doctor, capture_output=True, text=True, check=True)
     assert re.search(r"^gpu +(ready|no (package|driver|toolkit)): ", answer.stdout, re.M)
-    assert "accel_gcn.cu" in answer.stdout
+    assert re.search(r"^kernels +\d+ CUDA sources in /", answer.stdout, re.M)
+    assert max(map(len, answer.stdout.splitlines())) < 400
     script = Path(sys.executable).with_name("accelviz")
     if script.exists():
         answer = subprocess.run([str(script), "-h"], capture_output=True, text=True, check=True)
@@ -290,12 +294,12 @@ def test_lab_copies_the_lessons_and_overwrites_nothing(tmp_path, capsys, monkeyp
     assert cli.main(["lab", str(folder), "--copy-only"]) == 0
     lesson = folder / "01-from-graph-to-blocks.ipynb"
     assert lesson.read_bytes() == (NOTEBOOKS / lesson.name).read_bytes()
-    assert "files are new" in capsys.readouterr().out
+    assert "New files in" in capsys.readouterr().out
     lesson.write_text("my work")
     (folder / "graphs.ipynb").unlink()
     assert cli.main(["lab", str(folder), "--copy-only"]) == 0
     assert lesson.read_text() == "my work"
-    assert capsys.readouterr().out.startswith("1 files are new")
+    assert capsys.readouterr().out.startswith(f"New files in {folder}: 1.")
     monkeypatch.setattr(cli.importlib.util, "find_spec", lambda _: None)
     assert cli.main(["lab", str(folder)]) == 2
     assert "pip install 'accelviz[lab]'" in capsys.readouterr().err
@@ -309,4 +313,5 @@ def test_lab_opens_jupyterlab_on_the_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(cli.os, "execv", lambda _, command: asked.append(command) or sys.exit())
     with pytest.raises(SystemExit):
         cli.main(["lab", str(tmp_path)])
-    assert asked == [[sys.executable, "-m", "jupyterlab", f"--notebook-dir={tmp_path}"]]
+    first = "--LabApp.default_url=/lab/tree/01-from-graph-to-blocks.ipynb"
+    assert asked == [[sys.executable, "-m", "jupyterlab", f"--notebook-dir={tmp_path}", first]]

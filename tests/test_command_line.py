@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import pytest
 
@@ -46,7 +47,8 @@ def folder(tmp_path):
 
 def run(folder, command, *program, **options):
     program = program or ("-m", "accelviz")
-    environment = {**os.environ, "HOME": "/nonexistent", "XDG_CACHE_HOME": "/nonexistent"}
+    environment = {**os.environ, **options.pop("env", {})}
+    environment |= {"HOME": "/nonexistent", "XDG_CACHE_HOME": "/nonexistent"}
     for name in ("ACCELVIZ_CACHE", "NUMBA_CACHE_DIR", "MPLCONFIGDIR"):
         environment.pop(name, None)
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
@@ -58,6 +60,7 @@ def run(folder, command, *program, **options):
     return result
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "status", "message"),
     [
@@ -67,8 +70,8 @@ def run(folder, command, *program, **options):
         ("doctor --warm --arch sm_90", 2, r"CuPy is not installed.*accelviz\[nvrtc"),
         ("demo --columns 2 --output d.png", 0, "The picture is in d.png"),
         (CHECK, 0, "no mistake"),
-        ("lab mine --copy-only", 0, "files are new"),
-        ("lab mine", 2, r"JupyterLab is not installed.*accelviz\[lab"),
+        ("lab mine --copy-only", 0, "New files in"),
+        ("lab mine", 2, r"jupyterlab: it is not installed.*accelviz\[lab"),
         ("assignments release --course new", 2, r"nbgrader: it is not installed.*accelviz\[course"),
         ("assignments preflight x.ipynb", 2, r"nbformat: it is not installed.*accelviz\[lab"),
         ("assignments grade --course new", 2, "nbgrader: it is not installed"),
@@ -80,6 +83,36 @@ def test_without_extras_home_and_writable_folders(folder, command, status, messa
     assert result.returncode == status, result
     output = result.stderr if status else result.stdout
     assert re.search(message, output.replace("\n", " ")), result
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("on_path", [False, True])
+def test_commands_that_messages_name_run_in_the_reader_s_shell(folder, on_path):
+    """A newcomer's shell has no virtual environment on its PATH."""
+    folders = [str(Path(sys.executable).parent)] * on_path + ["/usr/bin", "/bin"]
+    environment = {**os.environ, "PATH": os.pathsep.join(folders)}
+    texts = ""
+    for arguments in ("demo --columns 2 --output d.png", "lab mine"):
+        result = run(folder, arguments, "-c", BARE, env=environment)
+        texts += result.stdout + result.stderr
+    ends = ("doctor`", "demo --graph mit8`", r"-m pip install 'accelviz\[lab\]'`")
+    doctor, demo, python = (re.search(rf"`([^`\n]+) {end}", texts)[1] for end in ends)
+    assert doctor == demo
+    assert (os.sep in python) is not on_path
+    for command, printed in (
+        (f"{demo} --version", accelviz.__version__),
+        (f"{python} -c 'import sys; print(sys.executable)'", sys.executable),
+    ):
+        answer = subprocess.run(
+            command, shell=True, cwd=folder, env=environment,
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert answer.stdout.strip() == printed
+
+
+def test_a_notebook_s_messages_name_its_own_command(folder):
+    code = f"import sys; sys.modules['ipykernel'] = sys\n{BARE}"
+    assert "`%pip install 'accelviz[lab]'`" in run(folder, "lab mine", "-c", code).stderr
 
 
 @pytest.mark.parametrize(
@@ -97,9 +130,7 @@ def test_without_extras_home_and_writable_folders(folder, command, status, messa
         ("assignments preflight folder", "folder"),
         ("assignments preflight missing.ipynb", "missing.ipynb"),
         ("assignments grade --course add.cu", "add.cu"),
-        ("assignments grade --course folder --output folder.csv", "folder.csv"),
         ("assignments leaderboard add.cu --as-root", "add.cu"),
-        ("assignments leaderboard folder --output missing/x.csv", "missing/x.csv"),
         ("demo --graph edges.dat", "no reader for this ending.*--option NAME=VALUE"),
         ("demo --graph undirected.csv", "symmetric: .*--option NAME=VALUE"),
         ("demo --graph undirected.csv --option colour=1", "colour: .*no such option"),
@@ -118,6 +149,7 @@ def test_wrong_places_and_options(folder, command, message, capsys, monkeypatch)
     assert re.search(message, (captured.err or captured.out).replace("\n", " ")), captured
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "nonzeros"),
     [
@@ -133,6 +165,7 @@ def test_options_of_readers(folder, options, nonzeros, capsys, monkeypatch):
     assert f"{rows} rows, {nonzeros} nonzeros" in capsys.readouterr().out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "command", ["--help", "doctor", "demo --columns 2", CHECK, "lab mine --copy-only"]
 )
@@ -151,6 +184,21 @@ def test_output_that_cannot_be_written(folder, command):
     assert "output: No space left on device" in result.stderr
 
 
+@pytest.mark.parametrize("command", ["--help", "--version", "check add.cu --grid 0 --block 1"])
+def test_output_that_is_closed(folder, command):
+    code = "import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, '-m', *sys.argv[1:]])"
+    result = run(folder, f"accelviz {command}", "-c", code)
+    assert result.returncode == (2 if "check" in command else 0)
+    assert ("grid" in result.stderr) == ("check" in command)
+
+
+def test_names_in_an_output_of_another_encoding(folder):
+    result = run(folder, "assignments preflight Zoë.ipynb", env={"PYTHONIOENCODING": "ascii"})
+    assert result.returncode in (1, 2)  # 2: without nbformat
+    assert result.returncode == 2 or "Zo\\xeb.ipynb: 1 problem" in result.stdout
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("seconds", [0.1, 0.3, 1.5])
 def test_ctrl_c_at_any_time(folder, seconds):
     """The time is the process's own, which does not depend on what else the machine does."""
@@ -176,11 +224,13 @@ def test_ctrl_c_that_an_import_turns_into_another_exception(wrapper, monkeypatch
 
     monkeypatch.setattr(cli, "_run", command)
     monkeypatch.setattr(sys, "argv", ["accelviz", "demo"])
+    handler = signal.getsignal(signal.SIGINT)  # a shell's job in the background ignores Ctrl-C
     assert main() == 130
     assert capsys.readouterr().err.endswith("accelviz: interrupted\n")
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
+@pytest.mark.long
 def test_ctrl_c_in_a_callback(monkeypatch, capsys):
     @ctypes.CFUNCTYPE(None)
     def callback():

@@ -312,6 +312,7 @@ def script(monkeypatch):
     return run
 
 
+@pytest.mark.long
 def test_the_document_is_renewed_from_other_results(tmp_path, capsys):
     text = (BENCHMARKS.parent / "docs" / "reproduction.md").read_text("utf-8")
     copy = tmp_path / "reproduction.md"
@@ -385,6 +386,7 @@ def test_one_thread_a_row_is_spared_large_graphs_and_most_columns(monkeypatch):
     assert len({tuple(parameters.items()) for _, parameters in ablations}) == 4
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("twins")
 def test_prepare_fills_the_cache(tmp_path):
     answer = subprocess.run(

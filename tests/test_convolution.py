@@ -156,6 +156,7 @@ OWN = [
 ]
 
 
+@pytest.mark.sample(3)
 @HOST
 @pytest.mark.parametrize(("strategy", "layout"), OWN)
 def test_every_strategy_convolves(strategy, layout, device):
@@ -181,6 +182,7 @@ def test_every_strategy_convolves(strategy, layout, device):
                 np.testing.assert_allclose(one, other, atol=1e-4)
 
 
+@pytest.mark.long
 @HOST
 @pytest.mark.parametrize("operation", ["scc_last", "scc_last_weights"])
 def test_tf32_is_within_its_own_bound_and_the_exact_mode_within_float32_s(operation, device):
@@ -199,6 +201,7 @@ def test_tf32_is_within_its_own_bound_and_the_exact_mode_within_float32_s(operat
         assert (oracle.error(outputs) > 1) == (arithmetic == "tf32")
 
 
+@pytest.mark.long
 @pytest.mark.sample(2)
 @needs_compiler
 @pytest.mark.parametrize(
@@ -274,6 +277,7 @@ def test_products_by_warpgroup_are_of_hopper_and_others_have_their_own():
     assert codes["sm_90"] != codes["sm_90a"]
 
 
+@pytest.mark.long
 @needs_compiler
 def test_chunks_of_many_kinds_have_the_products_of_all():
     """A kernel has at most four masks of chunks, and two ways of dealing filters to pieces."""

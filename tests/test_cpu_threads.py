@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 import accelviz
+from accelviz.devices import find_device
+from accelviz.measure.checks import random_inputs
 from accelviz.plans import Plan, replay
 from accelviz.plans.replay import Records
+from tests.graphs import GRAPHS
+from tests.inherited import KERNELS, all_widths
 
 ROWS = 64
 
@@ -61,3 +65,24 @@ def test_spmm_on_the_cpu_keeps_the_order_of_rows_by_default():
     entries = graph.store._entries.values()
     plans = {entry.name for entry in entries if isinstance(entry, Plan)}
     assert plans == {"graphblast"}
+
+
+@pytest.mark.parametrize("name", sorted({strategy.operation.name for strategy in KERNELS}))
+def test_threads_do_not_change_a_bit(name, monkeypatch):
+    graph = GRAPHS["every_kind"]()
+    strategy = next(item for item in KERNELS if item.operation.name == name)
+    (widths,) = all_widths(strategy.operation, (7,))
+    plan = strategy.plan(graph, **widths)
+    dense = [operand.name for operand in strategy.operation.dense]
+    inputs = dict(zip(dense, random_inputs(strategy.operation, graph, widths), strict=True))
+    monkeypatch.setattr(replay, "usable_cores", lambda: 4)
+    monkeypatch.setattr(replay, "_PRODUCTS_OF_ONE_THREAD", 0)
+    results = []
+    for idle in (1, 3, 3):
+        monkeypatch.setattr(replay, "idle_cores", lambda idle=idle: idle)
+        ready = find_device("cpu").prepare(plan)
+        out = ready.outputs()
+        ready.run(ready.placed(inputs | {"values": graph.values}), out)
+        results.append(out)
+    for output, expected in results[0].items():
+        assert all(np.array_equal(result[output], expected) for result in results[1:]), output

@@ -157,6 +157,7 @@ def test_the_user_is_told_once(compilations, caplog):
     assert "\n" not in record.getMessage()
 
 
+@pytest.mark.long
 def test_two_processes_at_once(compilations):
     """Both compile, or one finds the other's file; afterwards the file is whole."""
     script = (
@@ -215,6 +216,18 @@ def test_settings_of_large_graphs_are_among_the_usual_kernels():
     assert large.config in kernels
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("degree", [3, 11, 12, 40])
+@pytest.mark.parametrize("operation", ["spmm", "sddmm"])
+def test_rows_of_all_lengths_have_usual_kernels(operation, degree):
+    kernels = {(spec.configured_source(), spec.entry) for spec in usual_kernels()}
+    graph = graph_of_degrees([degree] * (1_100_000 // degree))
+    for n_cols in (16, 64, 256):
+        kernel = accelviz.plan(graph, "lane_groups", n_cols, operation=operation).calls[0].kernel
+        assert (kernel.configured_source(), kernel.entry) in kernels
+
+
+@pytest.mark.long
 def test_spilled_registers_of_the_ladder():
     """Lesson 10 and the elective on the ladder: 16-byte loads spill at 32 columns."""
     cupy_nvrtc = nvrtc.import_cupy().cuda.nvrtc

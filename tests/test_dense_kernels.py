@@ -126,6 +126,7 @@ def test_the_weights_of_gcn(emulated):
     np.testing.assert_allclose(result, gcn_matrix(ones).values, rtol=1e-6)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_100"])
 def test_kernels_compile_for_gpus(arch):
     """One file has all entries; each architecture compiles two of its six settings."""

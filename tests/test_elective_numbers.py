@@ -381,6 +381,7 @@ CLAIMS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CLAIMS)
 @pytest.mark.filterwarnings("ignore")
 def test_sentences_have_computed_numbers(name):

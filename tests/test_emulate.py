@@ -38,7 +38,7 @@ def crash(which, i=0, **options):
     ("which", "i", "message"),
     [
         (0, 64, r"out of bounds: thread 0 of block 0 uses index 4 of float\[4\]"),
-        (1, 12, r"(has written past the end of a local array|goes outside of an array)"),
+        (1, 12, r"(writes outside of its local arrays|goes outside of an array)"),
         (1, 1 << 20, r"out of bounds: thread 0 of block 0 (writes|goes outside of an array)"),
         (2, 5, r"more local memory than the 512 KB"),
         (3, 10**6, r"more local memory than the 512 KB"),

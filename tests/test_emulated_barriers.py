@@ -74,6 +74,7 @@ def run(body, barrier, threads, **options):
 WARPS = pytest.mark.parametrize("threads", [32, 64, 256])
 
 
+@pytest.mark.sample(3)
 @WARPS
 @pytest.mark.parametrize("barrier", BARRIERS)
 @pytest.mark.parametrize("form", LEFT)
@@ -82,6 +83,7 @@ def test_threads_that_have_left_count_as_arrived(form, barrier, threads):
         run(LEFT[form], barrier, threads, seed=seed)
 
 
+@pytest.mark.sample(4)
 @WARPS
 @pytest.mark.parametrize("barrier", BARRIERS)
 @pytest.mark.parametrize("form", PAST)
@@ -93,6 +95,7 @@ def test_a_barrier_that_threads_go_past_is_named(form, barrier, threads):
         assert error.value.mistake in expected, str(error.value)
 
 
+@pytest.mark.sample(3)
 @WARPS
 @pytest.mark.parametrize("barrier", BARRIERS)
 @pytest.mark.parametrize("form", RACES)
@@ -103,6 +106,7 @@ def test_a_race_before_a_barrier_stays_a_race(form, barrier, threads):
         assert error.value.mistake in ("race", "unwritten"), str(error.value)
 
 
+@pytest.mark.sample(3)
 @WARPS
 @pytest.mark.parametrize("barrier", BARRIERS)
 def test_a_barrier_in_a_function_is_named(barrier, threads):
@@ -147,6 +151,7 @@ EXCHANGES = [
 ]
 
 
+@pytest.mark.sample(3)
 @WARPS
 @pytest.mark.parametrize(("body", "is_correct"), EXCHANGES)
 def test_lanes_that_have_left_and_lanes_that_go_past_an_exchange(body, is_correct, threads):

@@ -168,6 +168,7 @@ __global__ void k(int *counts) {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("source", MISTAKES)
 def test_a_mistake_in_a_function_is_named_at_the_users_lines(source, tmp_path, capsys):
     (tmp_path / "k.cu").write_text(source)

@@ -114,6 +114,7 @@ def test_the_size_of_a_cluster_is_given_by_the_launch_or_the_kernel():
             histogram(32, declared=declared, cluster=cluster)
 
 
+@pytest.mark.long
 def test_clusters_compile_for_a_gpu(monkeypatch):
     for code in (HISTOGRAM.replace("CLUSTER", "__cluster_dims__(4)"), TURN):
         assert compiles_for_a_gpu(code, monkeypatch)

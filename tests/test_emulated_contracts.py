@@ -115,6 +115,7 @@ def test_asynchronous_copies_with_their_waits_are_right(which, threads):
     np.testing.assert_array_equal(copies(which, threads), expected.get(which, reverse))
 
 
+@pytest.mark.sample(3)
 @WARPS
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(
@@ -162,6 +163,7 @@ def test_copies_with_a_barrier_or_a_pipeline_are_right(which, seed, threads):
     np.testing.assert_array_equal(cuda_copies(which, threads, seed), expected)
 
 
+@pytest.mark.sample(3)
 @WARPS
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(

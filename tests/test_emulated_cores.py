@@ -78,6 +78,7 @@ WRONG = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", RIGHT.values(), ids=RIGHT)
 def test_results_are_those_of_one_core(end):
     several, one = run(end, 4), run(end, 1)
@@ -87,6 +88,7 @@ def test_results_are_those_of_one_core(end):
         np.testing.assert_array_equal(several[0][name], array)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("message", "end"), WRONG.values(), ids=WRONG)
 def test_a_mistake_is_that_of_one_core(message, end):
     several, one = run(end, 4), run(end, 1)

@@ -104,6 +104,7 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_with_collectives_are_found(mistake):
     check_planted(CODE, mistake, launch, seeds=2)

@@ -70,6 +70,7 @@ def run(body, more, threads, function=emulate, **options):
     return function(code, 1, threads, np.zeros(threads, np.int32), **options)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("threads", [2, 32, 64, 256])
 @pytest.mark.parametrize(("body", "more"), RIGHT)
 def test_threads_for_which_others_arrive_do_not_wait_for_ever(body, more, threads):
@@ -78,6 +79,7 @@ def test_threads_for_which_others_arrive_do_not_wait_for_ever(body, more, thread
     run(body, more, threads, trace_kernel)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("threads", [2, 32, 64, 256])
 @pytest.mark.parametrize(("body", "more"), DEADLOCKS)
 def test_a_deadlock_is_named_at_once(body, more, threads):

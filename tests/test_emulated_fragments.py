@@ -49,6 +49,7 @@ def source(name, shape, layout="rcr", **changes):
     return CODE.format(**{**fields, **changes})
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("layout", ["rcr", "crc"])
 @pytest.mark.parametrize(("name", "shape"), CASES)
 def test_fragments_multiply_tiles(name, shape, layout):
@@ -77,6 +78,51 @@ def changed(*pair, **changes):
     return source("half", (16, 16, 16), **changes).replace(*pair or ("", ""))
 
 
+PACKED = """#include <mma.h>
+using namespace nvcuda::wmma;
+__global__ void k(const int *A, const int *B, const int *C, int *D) {{
+    fragment<matrix_a, 8, 8, {K}, experimental::precision::{T}, row_major> a;
+    fragment<matrix_b, 8, 8, {K}, experimental::precision::{T}, col_major> b;
+    fragment<accumulator, 8, 8, {K}, int> d;
+    load_matrix_sync(d, C, 8, mem_row_major);
+    for (int k = 0; k < 2; ++k) {{
+        load_matrix_sync(a, A + 4 * k, {stride});
+        load_matrix_sync(b, B + 4 * k, {stride});
+        {mma}(d, a, b, d{more});
+    }}
+    store_matrix_sync(D, d, 8, mem_row_major);
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "mma", "more", "product"),
+    [
+        ("u4", "mma_sync", "", np.multiply),
+        ("s4", "mma_sync", "", np.multiply),
+        ("b1", "bmma_sync", ", experimental::bmmaBitOpAND", np.bitwise_and),
+        ("b1", "bmma_sync", "", np.bitwise_xor),
+    ],
+)
+def test_fragments_of_4_bits_and_of_1_bit(kind, mma, more, product, monkeypatch):
+    bits = int(kind[1])
+    K = 128 // bits
+    least = -8 if kind == "s4" else 0
+    rng = np.random.default_rng(bits)
+    A, B = rng.integers(least, least + (1 << bits), (2, 8, 2 * K))
+    C = rng.integers(-99, 99, (8, 8)).astype(np.int32)
+
+    def packed(matrix):
+        numbers = (matrix % (1 << bits)).astype(np.uint64).reshape(8, -1, 32 // bits)
+        words = (numbers << np.arange(0, 32, bits, dtype=np.uint64)).sum(axis=2)
+        return words.astype(np.uint32).view(np.int32)
+
+    code = PACKED.format(K=K, T=kind, stride=2 * K, mma=mma, more=more)
+    D = emulate(code, 1, 32, packed(A), packed(B), C, np.zeros_like(C))["D"]
+    np.testing.assert_array_equal(D, C + product(A[:, None], B[None]).sum(axis=2))
+    assert compiles_for_a_gpu(code, monkeypatch)
+
+
 #: A kernel with a mistake, and a part of the message.
 MISTAKES = {
     "leading dimension": (changed(lda=17), "no multiple of 16 bytes"),
@@ -87,10 +133,12 @@ MISTAKES = {
     "unwritten": (changed("wmma::load_matrix_sync(a,", "if (0) wmma::load_matrix_sync(a,"), " a ("),
     "shape": (changed(M=8), "wmma fragments have the shapes"),
     "types": (changed("const half *A", "const float *A"), "elements of different types"),
-    "bits": (
-        "#include <mma.h>\n__global__ void k(half*, half*, float*, float*) "
-        "{ nvcuda::wmma::experimental::f(); }",
-        "half, bfloat16, tf32, 8-bit integers and double",
+    "shape of bits": (changed(T="wmma::experimental::precision::b1"), "8x8x128 with b1"),
+    "layout of bits": (
+        "#include <mma.h>\nusing namespace nvcuda::wmma;\n"
+        "__global__ void k(half*, half*, float*, float*) "
+        "{ fragment<matrix_a, 8, 8, 128, experimental::precision::b1, col_major> a; }",
+        "A is row_major and B is col_major",
     ),
     "no header": ("__global__ void k() { nvcuda::wmma::f(); }", "#include <mma.h>"),
 }

@@ -29,6 +29,7 @@ def run(kernel, which, warps, call=emulate, grid=2, **options):
     return Y
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("warps", [1, 2, 8])
 @pytest.mark.parametrize("which", range(57))
 def test_a_load_that_nobody_needs_is_seen(which, warps):
@@ -129,3 +130,22 @@ def test_an_index_beyond_its_row_is_found_and_a_walk_over_all_rows_is_right(body
         return
     with pytest.raises(KernelError, match=r"uses index \d of float\[8\]"):
         emulate(code, 1, 1, np.zeros(1, np.float32), 0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 32])
+@pytest.mark.parametrize(
+    ("body", "mistake"), [("read(*p)", "reads x"), ("*p = made()", "writes x")]
+)
+def test_structures_that_a_call_takes_or_returns_are_seen(body, mistake, size):
+    code = f"""
+struct Part {{ float item[{size}]; }};
+__device__ __noinline__ void read(Part part) {{ if (part.item[0] == 7.0f) __trap(); }}
+__device__ __noinline__ Part made() {{ return Part{{}}; }}
+__global__ void k(float *x, int at) {{
+    Part *p = reinterpret_cast<Part *>(x + at);
+    {body};
+}}
+"""
+    emulate(code, 1, 1, np.zeros(size, np.float32), 0)
+    with pytest.raises(KernelError, match=f"kernel.cu:7: out of bounds: .* {mistake}"):
+        emulate(code, 1, 1, np.zeros(size, np.float32), size)

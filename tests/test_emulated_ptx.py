@@ -195,6 +195,7 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_and_other_instructions_are_named(mistake):
     check_planted(MEMORY, mistake, launch)

@@ -106,6 +106,7 @@ def multiplied(name, A, B, C):
     return sums.view("f4" if c == "f32" else "i4")[lane, register]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", SHAPES)
 def test_products_are_those_of_numpy(name):
     shape, a, b, _, _ = parsed(name)
@@ -220,6 +221,7 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_are_found(mistake):
     check_planted(TILES, mistake, launch)

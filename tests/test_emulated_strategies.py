@@ -76,7 +76,7 @@ WIDE_CASES = [
 ]
 
 
-@each_case([name for name in MADE if name != "every_kind"], sample=lambda _: 18, others=12, turns=5)
+@each_case([name for name in MADE if name != "every_kind"], sample=lambda _: 36, others=24, turns=5)
 def test_kernel_matches_the_oracle(strategy, name):
     """SpMM and SDDMM take their two column counts in turn, whose kernels another test compiles.
 
@@ -90,7 +90,7 @@ def test_kernel_matches_the_oracle(strategy, name):
     check_results(graph, strategy, "emulator", columns=columns_for(strategy, columns))
 
 
-@pytest.mark.sample(4, always=lambda case: case_name(case["strategy"]) in DAILY)
+@pytest.mark.sample(8, always=lambda case: case_name(case["strategy"]) in DAILY)
 @each_strategy()
 def test_kernel_takes_every_column_count(strategy):
     """Rows are of every kind: aligned and unaligned vectors, several tiles, split and empty rows.
@@ -121,7 +121,7 @@ def test_kernel_takes_the_other_column_counts(strategy):
     check_results(GRAPHS["every_kind"](), strategy, "emulator", columns)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(("name", "strategy"), WIDE_CASES, ids=case_name)
 def test_kernel_takes_many_columns(name, strategy):
     check_results(GRAPHS[name](), strategy, "emulator", columns=[WIDE[name]])
@@ -140,7 +140,7 @@ def test_kernel_matches_the_oracle_on_large_graphs(strategy, name):
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
-@each_case(["hub", "every_kind", "isolated_ends"], sample=lambda _: 9, others=8)
+@each_case(["hub", "every_kind", "isolated_ends"], sample=lambda _: 18, others=16)
 def test_the_order_of_threads_and_blocks_does_not_matter(strategy, name, seed):
     columns = columns_for(strategy, (33,))
     check_results(GRAPHS[name](), strategy, EmulatorDevice(seed=seed), columns=columns)

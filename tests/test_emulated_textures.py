@@ -195,6 +195,7 @@ TYPES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("type_", "texture", "words"), TYPES)
 @pytest.mark.parametrize("form", ["result = {0}<{1}>({2})", "{0}(&result, {2})"])
 def test_a_type_that_the_texture_does_not_have_is_an_error(
@@ -214,6 +215,31 @@ def test_a_type_that_the_texture_does_not_have_is_an_error(
         text, status = command(capsys, "check", tmp_path / "k.cu", *launch)
         assert status == bool(words), text
         assert not words or (f"k.cu:{which + 3}: error" in text and words in text), text
+
+
+@pytest.mark.parametrize("read", ["tex1Dfetch(Y + i", "tex1D(Y + i"])
+def test_a_result_that_is_written_through_a_pointer_is_a_store(read):
+    kernel = "__global__ void k(cudaTextureObject_t t, float *Y, int i) {"
+    code = f"{kernel}\n    {read}, t, threadIdx.x);\n}}\n"
+    X, Y = Texture(np.arange(4, dtype=np.float32) + 5), np.zeros(2, np.float32)
+    assert emulate(code, 1, 1, X, Y, 1)["Y"].tolist() == [0, 5]
+    with pytest.raises(KernelError, match=r"kernel.cu:2: out of bounds: .* writes Y\[2\]"):
+        emulate(code, 1, 1, X, Y, 2)
+    with pytest.raises(KernelError, match=r"kernel.cu:2: a race: .* at kernel.cu:2"):
+        emulate(code, 1, 2, X, Y, 1)
+
+
+def test_a_texture_that_a_kernel_makes_up_is_none():
+    code = """struct Made {
+        float texels[1024];
+        unsigned long long magic;
+        unsigned size[3], dimensions, channels, bytes, kind, address, linear, normalized, as_float;
+    };
+    __device__ __align__(1024) Made made = {
+        {0}, 0x616363656c766978ull, {4, 1, 1}, 1, 256, 4, 'f', 0, 0, 0, 0};
+    __global__ void k(float *Y) { *Y = tex1Dfetch<float>((cudaTextureObject_t)&made, 0); }"""
+    with pytest.raises(KernelError, match="uses a texture or surface that is none"):
+        emulate(code, 1, 1, np.zeros(1, np.float32))
 
 
 def test_types_that_no_texture_has_are_refused(tmp_path, capsys):

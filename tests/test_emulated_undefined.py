@@ -24,6 +24,7 @@ def run(code, threads, last, which, seed=0):
     return emulate(code, 1, threads, X, *outputs, 8, which, seed=seed, timeout=2.0)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("threads", [32, 64, 256])
 @pytest.mark.parametrize("which", range(MISTAKES))
 def test_an_undefined_value_is_named_where_it_matters(which, threads):
@@ -43,6 +44,7 @@ def test_an_undefined_value_is_named_where_it_matters(which, threads):
     assert begin < int(named[named.lastindex]) <= line or named[1] == "sum"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("threads", [32, 64, 256])
 @pytest.mark.parametrize("which", range(RIGHT))
 def test_an_undefined_value_that_does_not_matter_is_no_mistake(which, threads):
@@ -88,3 +90,19 @@ def test_the_width_of_a_shuffle_is_a_power_of_two(width):
     for call in ("__shfl_sync(~0u, 1.0f, 0, width)", "__shfl_down_sync(~0u, 1.0f, 1, width)"):
         with pytest.raises(KernelError, match=r"kernel\.cu:1: .*width that is no power of two"):
             emulate(code % call, 1, 32, np.zeros(32, np.float32), width)
+
+
+@pytest.mark.long
+def test_a_time_limit_at_any_moment_is_no_difference():
+    """A limit used to end a run between a count of its events and their hash, once in 40 runs."""
+    code = """
+__global__ void k(unsigned *turn) {
+    unsigned old = *turn, assumed;
+    do {
+        assumed = old;
+        old = atomicCAS(turn, assumed, assumed + 1);
+    } while (true);
+}"""
+    for seed in range(100):
+        with pytest.raises(KernelError, match="did not end"):
+            emulate(code, 1, 1, np.zeros(1, np.uint32), seed=seed, timeout=0.02)

@@ -217,6 +217,7 @@ if platform.machine().lower() not in ("x86_64", "amd64"):  # others do not trap
     del PLANTED["division by zero"]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
 @pytest.mark.parametrize("name", PLANTED)
 def test_finds(name, seed):

@@ -19,6 +19,7 @@ from tests.compilers import EMULATOR, needs_compiler
 each_device = pytest.mark.parametrize("device", ["cpu", EMULATOR])
 
 
+@pytest.mark.long
 @each_device
 @pytest.mark.parametrize("strategy", ["lane_groups", "row_warp", "by_source"])
 @pytest.mark.parametrize("reduction", ["max", "min"])
@@ -78,6 +79,7 @@ def test_a_reduction_is_a_line_of_a_table_and_a_functor():
         assert plans[0].launch == plans[1].launch
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("turn", "n_cols"), [*enumerate([1, 33, 64, 67, 96, 101, 131, 200])])
 @pytest.mark.parametrize("strategy", ["lane_groups", "row_warp"])
 @needs_compiler

@@ -109,6 +109,7 @@ def capability():
     return int(cupy.cuda.Device().compute_capability)
 
 
+@pytest.mark.sample(3)
 @ON_KERNELS
 @each_shape
 def test_a_warp_multiplies_what_the_table_says(name, device):

@@ -12,13 +12,14 @@ from accelviz.analysis.lookup import find_row
 from accelviz.devices.emulator import EmulatorDevice
 from accelviz.errors import PartitionError
 from accelviz.measure.accuracy import Oracle
-from accelviz.ordering import DegreeHistogram
+from accelviz.ordering import DegreeHistogram, RowDegrees
 from accelviz.ordering.local import is_local
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.subwarps import in_place_order, subwarp_blocks
 from accelviz.plans.storage import restored, stored
 from accelviz.strategies import find_strategy
 from accelviz.strategies.lanes import Lanes, cover
+from accelviz.strategies.sddmm.lane_groups import LaneGroupSettings as SddmmSettings
 from accelviz.strategies.subwarps import Blocks, LaneGroupSettings, choose_tile
 from tests.compilers import needs_compiler
 from tests.graphs import graph_of_degrees
@@ -105,7 +106,8 @@ def test_the_rule_for_groups(nnz, group_nzs, short_nzs):
         (48, 300_000, "float32", 2, 16),  # twelve lanes
         (50, 9_000_000, "float32", 4, 10),
         (50, 9_000_000, "float16", 2, 16),  # pairs of 16 bits
-        (64, 9_000_000, "float32", 2, 12),
+        (64, 9_000_000, "float32", 4, 8),  # long rows
+        (128, 4_000_000, "float32", 2, 12),
         (64, 9_000_000, "float16", 3, 12),
         (128, 9_000_000, "bfloat16", 3, 8),
         (100, 9_000_000, "float32", 2, 10),  # 13 lanes of two vectors for 25
@@ -117,6 +119,26 @@ def test_the_rule_for_loads_in_flight(n_cols, nnz, storage, at_once, blocks_per_
     threads = Blocks.of(settings, n_cols).threads
     assert settings.at_once == at_once
     assert settings.blocks_per_sm == blocks_per_sm * 128 // threads
+
+
+@pytest.mark.parametrize(
+    ("degree", "n_rows", "n_cols", "at_once", "group_products"),
+    [
+        (5, 300_000, 64, 2, 8),  # two launches of 32 columns each
+        (5, 300_000, 32, 4, 4),
+        (5, 200_000, 64, 4, 4),  # fewer products than a large matrix
+        (12, 100_000, 32, 2, 8),  # long rows
+        (11, 100_000, 32, 4, 4),
+    ],
+)
+def test_sddmm_has_runs_of_eight_products_in_large_matrices(
+    degree, n_rows, n_cols, at_once, group_products
+):
+    rows = RowDegrees(DegreeHistogram.counted({degree: n_rows}))
+    widths = {"n_cols": n_cols, "heads": 1}
+    tile = 32 if n_cols > 32 else None
+    settings = SddmmSettings(column_tile=tile).resolved(rows, widths, None)
+    assert (settings.at_once, settings.group_products) == (at_once, group_products)
 
 
 def test_an_unknown_order_leaves_the_tile_open_only_where_it_matters():
@@ -212,6 +234,7 @@ def test_sixteen_bits_are_summed_in_float32(storage, n_cols):
     assert check(with_random_weights(graph_of_degrees(DEGREES)), n_cols, storage=storage) <= 1
 
 
+@pytest.mark.sample(4)
 @needs_compiler
 @pytest.mark.parametrize("operation", ["spmm", "dot_gradient", "gatv2_gradient", "gat_gradient"])
 def test_the_result_does_not_depend_on_the_order_of_blocks(operation):

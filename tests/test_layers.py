@@ -154,6 +154,21 @@ def random_parameters(layer, rng):
     }
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_networks_of_graphs_that_share_a_store_have_their_weights(model):
+    graph = small_graph()
+    X = np.random.default_rng(4).standard_normal((graph.n_rows, 5)).astype(np.float32)
+    weights = np.random.default_rng(5).uniform(0.5, 2, graph.nnz).astype(np.float32)
+    other = graph.with_values(weights)
+
+    def result(graph):
+        layers = MODELS[model].build(5, 3, **MODELS[model].options)
+        return Network(layers, graph, Products(device="cpu"), seed=1).forward(X)[0]
+
+    result(graph)
+    np.testing.assert_array_equal(result(other), result(load_graph(other.adjacency)))
+
+
 @each_case
 def test_a_layer_and_its_gradients_are_those_of_float64(case):
     reference, make = CASES[case]

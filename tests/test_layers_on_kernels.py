@@ -68,7 +68,7 @@ def data(n_features):
     return NodeData(graph, features, labels, *nodes)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 @pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize(
     ("model", "options"),

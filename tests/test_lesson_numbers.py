@@ -628,6 +628,7 @@ SENTENCES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SENTENCES)
 def test_sentences_have_computed_numbers(name):
     text = sentences(FOLDER / f"{name}.ipynb")

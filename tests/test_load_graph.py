@@ -355,7 +355,10 @@ def test_truncated_archives(tmp_path):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("coraa", "no graph 'coraa'.*did you mean cora.*citeseer.*Collab.*a file ending in .csv"),
+        (
+            "coraa",
+            r"no graph 'coraa'.*did you mean cora\? Expected: .*Collab.*a file ending in .csv",
+        ),
         ("colab", "did you mean collab"),
         ("none.mtx", "there is no such file"),
         ("notes.docx", r"no reader for this ending.*\.npz"),

@@ -114,7 +114,7 @@ def check_rows(plan, rows=None, at_most=None):
     return expected
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("strategy", "parameters"), VARIANTS, ids=case_name)
 def test_every_row_of_every_made_graph_is_found(strategy, parameters):
     many, empty = 0, 0
@@ -150,6 +150,7 @@ def test_rows_of_real_graphs_are_found(strategy, graph):
     check_rows(plan, [*map(int, rows), *np.random.default_rng(0).integers(0, degrees.size, 30)])
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("empty", [True, False])
 @pytest.mark.parametrize("blocks", [1, 2, 5, 23])
 def test_blocks_that_do_not_go_through_the_rows_in_order_are_all_read(blocks, empty):

@@ -129,7 +129,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("devices", "n_cols", "scheme", "settings"), CASES)
 def test_products_are_right(devices, n_cols, scheme, settings):
     """Replays on the CPU, and kernels in the emulator, whose steps run in a random valid order."""

@@ -137,7 +137,7 @@ def outputs(client, path):
     return shown_outputs
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(
     "path",
     # The document of graphs, which makes thirty twins, is no lesson.
@@ -152,6 +152,7 @@ def test_lesson_runs(client, path):
     assert any("image/png" in data or "<img" in data.get("text/html", "") for data in contents)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", PUZZLES, ids=lambda path: path.stem)
 def test_puzzles_that_nobody_has_filled_in_say_what_to_do(client, path):
     verdicts = [

@@ -227,7 +227,9 @@ def test_missing_packages(monkeypatch):
     assert with_igraph == community_order("cora", method="igraph").order.tolist()
     for package, method in (("igraph", "igraph"), ("pymetis", "metis")):
         monkeypatch.setitem(sys.modules, package, None)
-        with pytest.raises(ArgumentError, match=f"{package}, which is not.*pip install '{package}"):
+        with pytest.raises(
+            ArgumentError, match=f"{package}, which is not.*pip install '?{package}"
+        ):
             community_order(graph, method=method)
     without = community_order("cora").order.tolist()
     assert without == community_order("cora", method="networkx").order.tolist()
@@ -350,6 +352,7 @@ def test_rabbit_recovers_planted_cliques(seed):
     assert np.count_nonzero(np.diff(label[rabbit_order(mixed).order])) == 29
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["cora", "pubmed", "as-caida", "facebook", "athletes", "mit8"])
 def test_rabbit_s_modularity_is_near_louvain_s(name):
     igraph = pytest.importorskip("igraph")

@@ -229,6 +229,7 @@ def test_it_is_swept(mine):
     plt.close(ax.figure)
 
 
+@pytest.mark.sample(3)
 @each_of_ours
 def test_it_is_drawn(mine):
     plan = accelviz.plan(GRAPH(), mine, 8)

@@ -23,6 +23,7 @@ STEPS = recorded("training-steps-h200")
 DOCUMENTS = [name for name in pages() if name != "graphs"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_document_holds_what_is_recorded(monkeypatch, tmp_path, capsys, name):
     monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)  # takes most of the time
@@ -108,6 +109,7 @@ def test_tools_are_compared_on_the_same_runs_and_misses_are_named():
     assert "3 runs; the tables compare the 2" in checkers.corpus(rows)
 
 
+@pytest.mark.long
 def test_convolutions_times_and_targets_by_hand():
     rows = recorded("convolution-h200")
     us = convolution.times(rows)

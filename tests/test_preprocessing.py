@@ -129,6 +129,7 @@ def nvrtc():
         pytest.skip(f"kernels are not compile-checked here: {error}")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("nvrtc")
 @pytest.mark.parametrize("entry", PARAMETERS)
 def test_compiles_to_machine_code(entry):

@@ -96,6 +96,7 @@ def test_processes_that_cannot_join_are_named(alone):
         Process(1, 2, 0, 2).all_gather("a")
 
 
+@pytest.mark.long
 @needs_torch
 @pytest.mark.parametrize(
     ("launcher", "size"), [("torchrun", 2), ("mpirun (Open MPI)", 3)], ids=["two", "three"]
@@ -107,6 +108,7 @@ def test_processes_multiply_in_memory_that_they_share(launcher, size, tmp_path):
     assert all(f"process {rank} is right" in text for rank, text in enumerate(outputs))
 
 
+@pytest.mark.long
 @needs_torch
 def test_torchrun_ends_all_processes_if_one_is_killed(tmp_path):
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]

@@ -188,6 +188,7 @@ def wheel(tmp_path_factory):
     return path
 
 
+@pytest.mark.long
 @needs_compiler
 def test_the_emulator_is_installed_with_numpy_and_pyelftools_alone(wheel, tmp_path):
     python("-m", "venv", "--without-pip", str(tmp_path))
@@ -226,6 +227,8 @@ def test_the_wheel_holds_kernels_and_graphs_and_stays_small(wheel, tmp_path):
         archive.extractall(tmp_path / "site")
     assert sum(sizes.values()) < 12_000_000
     assert "accelviz/py.typed" in sizes
+    page_sources = [name for name in sizes if name.endswith((".ts", ".js", "package.json"))]
+    assert page_sources == []
     (metadata,) = (tmp_path / "site").glob("accelviz-*/METADATA")
     links = re.findall(r"\]\(([^)]*)\)", metadata.read_text("utf-8"))
     assert links
@@ -244,7 +247,8 @@ def test_the_wheel_holds_kernels_and_graphs_and_stays_small(wheel, tmp_path):
     code = (
         "import accelviz, pathlib; plan = accelviz.plan('cora'); plan.kernel.source(); "
         "from accelviz import cli; from accelviz.devices.cuda import state; "
-        "assert 'make' not in state._INSTALL; cli.main(['lab', 'mine', '--copy-only']); "
+        "assert 'make' not in state._install(13); accelviz.explore('cora').save('x.html'); "
+        "cli.main(['lab', 'mine', '--copy-only']); "
         "assert len([*pathlib.Path('mine').glob('*.ipynb')]) > 11; "
         "print(pathlib.Path(accelviz.__file__).parts[-3])"
     )

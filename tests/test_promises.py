@@ -5,6 +5,7 @@ import gc
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import ModuleType
 from typing import ClassVar
 
@@ -67,6 +68,38 @@ def test_new_values_make_no_new_plan(device):
         np.testing.assert_array_equal(Y, again)
     assert Oracle(graph, X).error(accelviz.spmm(graph, X, strategy=strategy, device=device)) <= 1
     assert strategy.built == [9]
+
+
+@pytest.mark.parametrize("on", ["host", pytest.param("gpu", marks=pytest.mark.gpu)])
+def test_repeated_products_of_graphs_that_share_a_store_have_their_weights(on):
+    """Calls without options take a short way from the second on."""
+    module = pytest.importorskip("cupy") if on == "gpu" else np
+    graph = graph_of_degrees(DEGREES)
+    graphs = [graph, *(measure.random_weights(graph, seed) for seed in (1, 2))]
+    X = measure.features(graph.shape[1], 9)
+    for _ in range(3):
+        for one in graphs:
+            Y = accelviz.spmm(one, module.asarray(X))
+            assert Oracle(one, X).error(Y if on == "host" else Y.get()) <= 1
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu"])
+def test_the_short_way_takes_and_refuses_what_the_long_one_does(device):
+    graph = with_random_weights(graph_of_degrees(DEGREES))
+    X = measure.features(graph.shape[1], 9)
+    spmm = partial(accelviz.spmm, graph, device=device)
+    wanted = spmm(X)
+    out = np.full_like(wanted, np.nan)
+    for same in (X, X.astype(">f4"), X.astype(np.float64), np.asfortranarray(X), X.tolist()):
+        np.testing.assert_array_equal(spmm(same), wanted)
+    assert spmm(X, out=out) is out
+    np.testing.assert_array_equal(out, wanted)
+    with pytest.raises(ArgumentError, match="X: shape"):
+        spmm(X[:-1])
+    with pytest.raises(ArgumentError, match="masked"):
+        spmm(np.ma.masked_array(X))
+    with pytest.raises(ArgumentError, match="device: there is no"):
+        accelviz.spmm(graph, X, device=[device])
 
 
 WRONG_VALUES = [

@@ -317,6 +317,7 @@ def test_blocks_of_fields_against_python(data):
     check_against_python(layout, "".join(f"{text}\n" for text in lines).encode())
 
 
+@pytest.mark.long
 @given(st.text(alphabet="0123456789 \t,;|.eE+-#%/\n\x0b\x0cx", max_size=40))
 @example("1 2\n 3 4 \n")
 def test_blocks_of_any_text_against_python(content):

@@ -93,6 +93,7 @@ def write_market(path, matrix):
         scipy.io.mmwrite(file, matrix, field="pattern", symmetry="symmetric")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "write"), [("g.txt", write_edges), ("g.mtx", write_market)])
 def test_peak_memory_of_large_files(tmp_path, ring, name, write):
     path = tmp_path / name

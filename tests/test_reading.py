@@ -76,7 +76,7 @@ def test_so_it_is_for_the_senders_of_an_sddmm(name, n_cols, settings):
     assert (columns == reading.vector).all()
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(12)
 @needs_compiler
 @pytest.mark.parametrize(
     ("operation", "array"),

@@ -149,7 +149,7 @@ def cases() -> Iterator[Any]:
             yield pytest.param(strategy, settings, *others, id=label)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("device", ["cpu", EMULATOR, pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize(("strategy", "settings", "columns", "emulated", "graphs"), [*cases()])
 def test_any_setting(strategy, settings, columns, emulated, graphs, device):

@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 #: A bias of keys has no gradient, which rounding replaces by any sign of Adam's step.
 WITHOUT_GRADIENT = ("lin_key.bias",)
 
-pytestmark = pytest.mark.xdist_group("ranks")
+pytestmark = [pytest.mark.xdist_group("ranks"), pytest.mark.long]
 
 
 def needs_two_gpus(test):

@@ -18,6 +18,8 @@ from accelviz.errors import (
     PartitionError,
 )
 from accelviz.measure.accuracy import Oracle
+from accelviz.plans.replay import Records
+from accelviz.strategies.spmm.row_sums import sum_csr, sum_rows
 from accelviz.workload import Workload
 from tests.graphs import COLUMNS, GRAPHS, columns_of, graph_of_degrees, is_large
 from tests.inherited import KERNELS, all_widths, check_results, each_case, each_strategy
@@ -58,6 +60,49 @@ def test_cpu_replay_matches_the_oracle(strategy, name):
 @each_strategy()
 def test_cpu_replay_takes_every_column_count(strategy):
     check_results(GRAPHS["every_kind"](), strategy, "cpu", columns=COLUMNS)
+
+
+@pytest.mark.parametrize("n_cols", [1, 2, 3, 5, 8, 15, 17, 31, 48, 64, 65, 100, 128, 129, 200])
+def test_rows_summed_in_one_run_have_the_bits_of_rows_summed_by_records(n_cols):
+    graph, random = GRAPHS["every_kind"](), np.random.default_rng(n_cols)
+    X = random.standard_normal((graph.n_cols, n_cols), np.float32)
+    values = random.standard_normal(graph.nnz, np.float32)
+    n_merged = 0
+    for strategy in (item for item in KERNELS if item.operation.name == "spmm"):
+        plan = strategy.plan(graph, n_cols)
+        records = Records.by_row(plan)
+        walk = records.csr_walk(bool(plan.zero_outputs))
+        Y = np.zeros((2, graph.n_rows, n_cols), np.float32)
+        sum_rows(0, graph.n_rows, records.walk, values, X, Y[0])
+        sum_csr(0, graph.n_rows, walk, values, X, Y[1])
+        np.testing.assert_array_equal(*Y, strategy.name)
+        n_merged += walk[0].size < records.walk[1].size
+    assert n_merged > 3
+
+
+@pytest.mark.parametrize(
+    ("first_record", "nz_start", "nz_count", "zeroed", "row_pointers"),
+    [
+        ([0, 2, 3], [0, 2, 3], [2, 1, 4], False, [0, 3, 7]),
+        ([0, 2, 3], [2, 0, 3], [1, 2, 4], False, None),  # in another order
+        ([0, 2, 3], [0, 2, 4], [2, 1, 3], False, None),  # a nonzero is left out
+        ([0, 0, 2], [0, 3], [3, 4], False, None),  # a row is not written
+        ([0, 0, 2], [0, 3], [3, 4], True, [0, 0, 7]),
+        ([0, 0, 0], [], [], True, None),
+    ],
+)
+def test_records_are_one_run_a_row_where_they_follow_one_another(
+    first_record, nz_start, nz_count, zeroed, row_pointers
+):
+    columns, rows = np.arange(7, dtype=np.int32), np.array([1, 0], np.int32)
+    arrays = (np.array(array, np.int64) for array in (first_record, nz_start, nz_count))
+    walk = Records((*arrays, columns, rows), np.arange(3)).csr_walk(zeroed)
+    assert (walk is None) == (row_pointers is None)
+    if walk is not None:
+        assert [*walk[1], walk[1][-1] + walk[2][-1]] == row_pointers
+        assert walk[0].tolist() == [0, 1, 2]
+        assert walk[3] is columns
+        assert walk[4] is rows
 
 
 @each_strategy()

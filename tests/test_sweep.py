@@ -123,6 +123,7 @@ def test_every_strategy_with_a_kernel_has_a_closed_form():
         assert closed_form(MADE["one_node"](), strategy, 64) is not None
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("strategy", BY_DEGREES.values(), ids=BY_DEGREES)
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
@@ -139,6 +140,7 @@ def test_closed_forms_equal_the_counted_workload(strategy, data):
         check_against_workload(graph, strategy, n_cols, **setting)
 
 
+@pytest.mark.long
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("strategy", BY_DEGREES.values(), ids=BY_DEGREES)
 def test_closed_forms_on_every_graph(strategy):

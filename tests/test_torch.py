@@ -43,6 +43,7 @@ FORMS = ("edge_index", "transposed", "EdgeIndex", "csr", "csr of ones", "coo", "
 PYGS = ("gcn max", "sage several", "sage median", "gcn decomposed", "gat dropped", "gat max")
 
 
+@pytest.mark.sample(3)
 @each_layer
 @each_device
 @pytest.mark.parametrize("form", FORMS)
@@ -142,6 +143,7 @@ def test_targets_may_have_no_features(case, device):
     assert_alike(outcome(layer, x, pairs, size=(N_SOURCES, N)), expected)
 
 
+@pytest.mark.sample(7)
 @each_device
 @pytest.mark.parametrize("case", ["gcn", "gin", "sage", "sage max", "gat", "gatv2", "agnn"])
 def test_indices_of_32_bits_have_the_results_of_64(case, device):

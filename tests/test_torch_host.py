@@ -74,6 +74,7 @@ def sum_bound(edge_index, size, transposed, weight, x, scaling):
 MODES = [("sum", True), ("sum", False), ("mean", False), ("symmetric", False)]
 
 
+@pytest.mark.sample(4)
 @graphs
 @pytest.mark.parametrize(("scaling", "weighted"), MODES)
 @pytest.mark.parametrize("transposed", [False, True])

@@ -309,6 +309,7 @@ def _random(seed):
     return torch.randn(n_nodes, 6, generator=generator).requires_grad_(), pairs
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", [*ONE_EACH, "gcn wide", "gcn reversed", "gat mean"])
 def test_other_graphs_are_not_compiled_again(case):
     from torch._dynamo.testing import CompileCounterWithBackend
@@ -327,6 +328,7 @@ def test_other_graphs_are_not_compiled_again(case):
     assert any(target.startswith("accelviz.") for target in targets), targets
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", ["gcn", "sage max", "gat"])
 def test_inductor_compiles_a_training_step(case):
     layer = layer_of(ours, case)

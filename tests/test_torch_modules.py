@@ -438,6 +438,7 @@ def image_size(name):
     return (3, 224, 224) if "ImageNet" in name else (3, 32, 32)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("block", [None, "B (MobileNet)", "F (DW + RPW)"])
 def test_modules_have_the_parameters_and_flops_of_the_descriptions(name, block):

@@ -186,6 +186,7 @@ def test_every_operation_has_a_model():
     assert set(MODEL_OF) == set(OPERATIONS) - others
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("operation", "name"), CASES)
 def test_every_strategy_gives_the_same_losses(operation, name):
     model, options = MODEL_OF[operation]

@@ -47,7 +47,7 @@ def test_the_degrees_of_table_one_add_up(key):
     assert {entry.name for entry in TABLE_ONE.values() if not entry.exact} == {*FITTING["LARGEST"]}
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("order", ["natural", "shuffled"])
 @pytest.mark.parametrize("name", QUICK)
 def test_a_twin_has_exactly_its_degrees_and_its_symmetry(name, order):
@@ -64,6 +64,7 @@ def test_a_twin_has_exactly_its_degrees_and_its_symmetry(name, order):
     assert f"{order} order" in graph.source
 
 
+@pytest.mark.long
 def test_names_in_any_case_with_or_without_twin():
     assert load_graph("COLLAB-Twin").name == load_graph("collab").name == "Collab-twin"
     assert load_graph("pubmed").kind == "real"
@@ -273,7 +274,7 @@ def test_the_cache_keeps_a_twin_and_notices_damage(tmp_path, monkeypatch):
     assert len(list(path.parent.glob("*.npz"))) == 2
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", bundled_graphs())
 def test_real_graphs_lie_between_their_twins_orders(name):
     """Twins in both orders bracket the statistics that SpMM depends on."""

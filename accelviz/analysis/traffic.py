@@ -72,7 +72,8 @@ def _distinct(request: Longs, value: Longs, count: int) -> Longs:
     if count * span >= 1 << 63:  # number the values, so that pairs are integers of 64 bits
         values, value = np.unique(value, return_inverse=True)
         low, span = 0, values.size
-    pairs = np.sort(request * span + (value - low))
+    # Lanes often ascend, and merging sorted runs takes half the time of numpy's default.
+    pairs = np.sort(request * span + (value - low), kind="stable")
     return np.bincount(pairs[changes(pairs)] // span, minlength=count)
 
 

@@ -18,7 +18,13 @@ from accelviz.arrays import Ints, Longs
 from accelviz.bits.tensor import BitTensor, checked_tensor
 from accelviz.datasets import load_graph
 from accelviz.datasets.load import load_pattern
-from accelviz.errors import ArgumentError, DeviceUnavailable, checked_choice, checked_integer
+from accelviz.errors import (
+    ArgumentError,
+    DeviceUnavailable,
+    checked_choice,
+    checked_integer,
+    pip_install,
+)
 from accelviz.graph import Graph
 from accelviz.ordering import vertex_order
 from accelviz.strategies.bits.packing import pack_ones
@@ -61,7 +67,7 @@ def partition(graph: Any, parts: int, method: str = "metis") -> Ints:
     try:
         import pymetis
     except ImportError as error:
-        fix = "pip install pymetis, or method='rabbit'"
+        fix = f"{pip_install('pymetis')}, or method='rabbit'"
         raise DeviceUnavailable("METIS", "pymetis is not installed", fix) from error
     symmetric = graph.adjacency + graph.adjacency.T
     symmetric.setdiag(0)

@@ -115,12 +115,7 @@ class Aggregate(Update):
 
     def __init__(self, n_in: int, n_out: int, *, bits: int, mean: bool, **options: Any) -> None:
         super().__init__(n_in, n_out, bits=bits, **options)
-        self.mean = mean
-
-    def prepared(self, graph: Graph, products: Products) -> Matrix:
-        """Return the matrix; see `Layer`."""
-        make = loop_mean if self.mean else attention_matrix
-        return Matrix(graph.store.get(("layer", make.__name__), lambda: make(graph)), products)
+        self.matrix_of = loop_mean if mean else attention_matrix
 
     def linear(self, context: Context) -> Any:
         """Update, round and aggregate; see `Layer`."""
@@ -289,7 +284,7 @@ class BitNetwork:
                 bias=to_host(parameters["b"]),
                 relu=layer.activation == "relu",
             )
-            steps.append(NetworkStep(weights, finish, isinstance(layer, Aggregate) and layer.mean))
+            steps.append(NetworkStep(weights, finish, layer.matrix_of is loop_mean))
         return cls(tuple(steps), inputs, bits)
 
     def features(self, features: Any, nodes: npt.NDArray[Any] | None = None) -> BitTensor:

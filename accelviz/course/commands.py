@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import math
 import sys
 import time
 from collections.abc import Callable
@@ -13,9 +12,15 @@ from typing import Any
 
 from accelviz.course.autograde import border
 from accelviz.course.autograde.common import clean, need
-from accelviz.errors import ArgumentError, DeviceUnavailable
-from accelviz.files import written_whole
+from accelviz.errors import DeviceUnavailable
 
+#: Beginning of a page, without which a web server's page shows umlauts as other letters.
+_HEAD = """<!doctype html>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<title>Leaderboard</title>
+"""
 #: Text to print, and exit status.
 Result = tuple[str, int]
 Action = Callable[[argparse.Namespace], Result]
@@ -39,9 +44,6 @@ def add_to(commands: Any) -> None:
     preflight = _add(verbs, "preflight", _preflight, "say what is wrong with a submission")
     preflight.add_argument("submissions", nargs="+", type=Path, metavar="SUBMISSION")
     preflight.add_argument("--course", **course, help="the assignments of a course folder")
-    preflight.add_argument("--assignment", **name, help="what it answers, if it is unclear")
-    repair = "write a repaired copy into repaired/ beside it"
-    preflight.add_argument("--repair", action="store_true", help=repair)
     only = "look at the file only"
     preflight.add_argument("--no-run", dest="run_cells", action="store_false", help=only)
 
@@ -50,7 +52,6 @@ def add_to(commands: Any) -> None:
     for option in ("--assignment", "--student"):
         grade.add_argument(option, action="append", default=[], **name)
     grade.add_argument("--force", action="store_true", help="run again what has not changed")
-    grade.add_argument("--output", type=Path, help="the table (FOLDER/grades-by-question.csv)")
 
     sums = _add(verbs, "totals", _totals, "the points of all assignments, less late days")
     sums.add_argument("course", **course)
@@ -60,13 +61,11 @@ def add_to(commands: Any) -> None:
     sums.add_argument("--penalty", **percent, help="of each further late day (0)")
     helps = "a grade book exported from Canvas or Moodle, to fill in"
     sums.add_argument("--fill", type=Path, metavar="EXPORT.csv", help=helps)
-    sums.add_argument("--output", type=Path, help="the table (FOLDER/totals.csv)")
 
     board = _add(verbs, "leaderboard", _leaderboard, "the class's schemes on hidden graphs")
     board.add_argument("course", **course)
     board.add_argument("--assignment", default="A3", **name, help="(%(default)s)")
     board.add_argument("--seed", type=_at_least(0), help="of the hidden graphs (the course's)")
-    board.add_argument("--output", type=Path, help="the table (FOLDER/leaderboard.csv)")
 
     helps = "take the time of a timestamp.txt also where the notebook in the folder is newer"
     for parser in (grade, sums):
@@ -93,9 +92,9 @@ def _add(parsers: Any, name: str, action: Action, text: str) -> Any:
 
 def _positive(text: str) -> float:
     with contextlib.suppress(ValueError):
-        if 0.0 < float(text) < math.inf:
+        if 0.0 < float(text) < 1e9:
             return float(text)
-    raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    raise argparse.ArgumentTypeError(f"{text} is not a number above 0 and below a billion")
 
 
 def _at_least(least: int) -> Callable[[str], int]:
@@ -105,14 +104,6 @@ def _at_least(least: int) -> Callable[[str], int]:
         return int(text)
 
     return parse
-
-
-def _table(options: argparse.Namespace, name: str) -> Path:
-    """Return the path of a table; raises ArgumentError now if it cannot be written later."""
-    path: Path = options.output or options.course / name
-    if options.output and (not path.parent.is_dir() or path.is_dir() or path.suffix == ".html"):
-        raise ArgumentError(str(path), "no table can be written there", "such as grades.csv")
-    return path
 
 
 def _limits(options: argparse.Namespace) -> dict[str, Any]:
@@ -143,16 +134,13 @@ def _release(options: argparse.Namespace) -> Result:
 
 def _preflight(options: argparse.Namespace) -> Result:
     need("nbformat", "lab")
-    import nbformat
-
-    from accelviz.course.autograde.assignments import choose, find_assignments
+    from accelviz.course.autograde.assignments import find_assignments
     from accelviz.course.autograde.folder import Course
     from accelviz.course.autograde.preflight import examine, run_visible_tests
 
     known = Course(options.course).assignments() if options.course else find_assignments()
-    chosen = choose(known, [options.assignment] if options.assignment else [])
-    results = [(path, examine(path, chosen)) for path in _notebooks(options.submissions)]
-    if options.run_cells and _can_run():
+    results = [(path, examine(path, known.values())) for path in _notebooks(options.submissions)]
+    if options.run_cells:
         results = [(path, run_visible_tests(checked)) for path, checked in results]
     lines = []
     for path, checked in results:
@@ -162,35 +150,15 @@ def _preflight(options: argparse.Namespace) -> Result:
         for problem in checked.problems:
             lines.append(f"  {'note' if problem.harmless else problem.kind}: {problem.text}")
             lines.append(f"    {problem.repair}")
-        if options.repair and checked.notebook is not None and checked.assignment is not None:
-            target = path.parent / "repaired" / f"{checked.assignment.name}.ipynb"
-            if target.parent.is_symlink() or target.is_symlink():
-                raise ArgumentError(str(target), "it is a link, perhaps to another's work", "none")
-            target.parent.mkdir(exist_ok=True)
-            with written_whole(target) as temporary:  # not through a hard link
-                nbformat.write(checked.notebook, temporary)
-            left = sum(not (problem.mended or problem.harmless) for problem in checked.problems)
-            ending = f"; {left} left to you" if left else ""
-            lines.append(f"  repaired copy: {target}{ending}")
     return "\n".join(lines), 0 if all(checked.fine for _, checked in results) else 1
-
-
-def _can_run() -> bool:
-    """Whether cells can be run in the sandbox on this machine."""
-    try:
-        need("IPython", "lab")
-        border.require_border()
-    except DeviceUnavailable:
-        return False
-    return True
 
 
 def _notebooks(paths: list[Path]) -> list[Path]:
     """Return the paths, folders replaced by the notebooks in them."""
-    ignored = {"repaired", ".ipynb_checkpoints"}
     notebooks = []
     for path in paths:
-        in_folder = sorted(book for book in path.rglob("*.ipynb") if not ignored & {*book.parts})
+        books = path.rglob("*.ipynb")
+        in_folder = sorted(book for book in books if ".ipynb_checkpoints" not in book.parts)
         notebooks += in_folder if path.is_dir() and in_folder else [path]
     return notebooks
 
@@ -203,7 +171,7 @@ def _grade(options: argparse.Namespace) -> Result:
     need("nbformat", "course")
     from accelviz.course.autograde import grading, tables
 
-    limits, output = _limits(options), _table(options, "grades-by-question.csv")
+    limits, output = _limits(options), options.course / "grades-by-question.csv"
     previous, done = tables.read_table(output), list[tables.Graded]()
     log = _progress_log()
 
@@ -228,7 +196,6 @@ def _grade(options: argparse.Namespace) -> Result:
         begin=begin,
         progress=progress,
     )
-    tables.write_table(tables.merged(previous, tables.table(results)), output)
     names = [clean(f"{graded.student} {graded.assignment}") for graded in results]
     lines = []
     for name, graded in zip(names, results, strict=True):
@@ -240,7 +207,7 @@ def _grade(options: argparse.Namespace) -> Result:
                 clean(f"{student} {assignment}  not in submitted/ any more; its rows stay")
             )
     lines.append(f"sandbox: {border.summary()}")
-    lines.append(f"{len(results)} submissions, grades in {output}")
+    lines.append(f"submissions: {len(results)}, grades in {output}")
     return "\n".join(lines), 1 if any(graded.set_aside for graded in results) else 0
 
 
@@ -248,7 +215,7 @@ def _totals(options: argparse.Namespace) -> Result:
     need("nbformat", "lab")
     from accelviz.course.autograde import tables, totals
 
-    output = _table(options, "totals.csv")
+    output = options.course / "totals.csv"
     frame = totals.totals(
         options.course,
         free_days=options.free_days,
@@ -256,7 +223,7 @@ def _totals(options: argparse.Namespace) -> Result:
         trust_stamps=options.trust_stamps,
     )
     tables.write_table(frame, output)
-    lines = [frame.to_string(index=False), f"{len(frame)} students, totals in {output}"]
+    lines = [frame.to_string(index=False), f"students: {len(frame)}, totals in {output}"]
     if options.fill:
         target = options.fill.with_name(f"filled-{options.fill.name}")
         left, filled = totals.fill(options.fill, frame, target)
@@ -270,7 +237,7 @@ def _leaderboard(options: argparse.Namespace) -> Result:
     from accelviz.course.autograde.leaderboard import leaderboard, standings
     from accelviz.course.autograde.tables import write_table
 
-    limits, output = border.Limits(**_limits(options)), _table(options, "leaderboard.csv")
+    limits, output = border.Limits(**_limits(options)), options.course / "leaderboard.csv"
     _refuse_root(options)
     frame = leaderboard(
         options.course,
@@ -282,8 +249,10 @@ def _leaderboard(options: argparse.Namespace) -> Result:
     )
     write_table(frame, output)
     ranking, page = standings(frame), output.with_suffix(".html")
-    ranking.to_html(page, index=False, float_format="{:.4g}".format)
-    lines = [ranking.to_string(index=False, float_format="{:.4g}".format)]
+    ranking = ranking.astype({"rank": object}).fillna({"rank": ""})
+    style: dict[str, Any] = {"index": False, "float_format": "{:.4g}".format}
+    page.write_text(_HEAD + ranking.to_html(**style), "utf-8")
+    lines = [ranking.to_string(**style)]
     problems = frame[frame["problem"] != ""][["student", "graph", "problem"]]
     lines += [clean(f"{student} {graph}: {text}") for student, graph, text in problems.to_numpy()]
     lines += [f"sandbox: {border.summary()}", f"written to {output} and {page}"]

@@ -75,6 +75,8 @@ class Device:
         Without one, the device only runs plans, and other arithmetic runs on the host.
     multiprocessors : int
         Number of SMs of a GPU. At least this many blocks run concurrently.
+    plan_type : type
+        Class of its prepared plans.
     """
 
     name: str
@@ -83,6 +85,7 @@ class Device:
     array_type: type = np.ndarray
     xp: Any = np
     multiprocessors = 1
+    plan_type: type[ReadyPlan] = ReadyPlan
 
     @functools.cached_property
     def computes(self) -> bool:
@@ -229,7 +232,7 @@ class Device:
             emulated = "" if no_kernel(plan) else "device='emulator', which runs its kernel, or "
             fix = f"{emulated}device='cuda', on a GPU"
             raise DeviceUnavailable(f"device {self.name!r}", problem, fix)
-        return ReadyPlan(plan, self)
+        return self.plan_type(plan, self)
 
     def run_program(self, program: Program, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Run a program for one device; return all its buffers as flat arrays on the device.

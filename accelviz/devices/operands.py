@@ -68,7 +68,7 @@ class Operands:
         self._device, self.array_type = device, device.array_type
         self._on_host = self.array_type is np.ndarray
         # The graph's weights: on the host, on the device, and there in the kernels' order.
-        self._values, self._nonzero_order = plan.provenance.values, plan.layout.nonzero_order
+        self.graph_weights, self._nonzero_order = plan.provenance.values, plan.layout.nonzero_order
         self._device_values: Any = None
         self._ordered_values: Any = None
         self._device_defaults: dict[str, Any] = {}
@@ -98,8 +98,8 @@ class Operands:
         device, name, dtype = self._device, operand.name, operand.dtype
         if operand.default is not None:
             return self._setting(operand, array)
-        is_graphs = array is None or array is self._values or array is self._device_values
-        if operand.weights and self._values is not None and is_graphs:
+        is_graphs = array is None or array is self.graph_weights or array is self._device_values
+        if operand.weights and self.graph_weights is not None and is_graphs:
             return self.graph_values()
         shape = self.shapes[name]
         typed: Any = array if type(array) is self.array_type else None
@@ -131,8 +131,8 @@ class Operands:
 
     def graph_values(self) -> Any:
         """Return the graph's weights on the device, or None if the plan has none."""
-        if self._device_values is None and self._values is not None:
-            self._device_values = self._device.shared(self._values)
+        if self._device_values is None and self.graph_weights is not None:
+            self._device_values = self._device.shared(self.graph_weights)
         return self._device_values
 
     def _setting(self, operand: Operand, value: Any) -> Any:
@@ -174,6 +174,22 @@ class Operands:
         inputs = self.operation.rounded(inputs, self.storage)
         rounding = _ROUNDING.get(self.arithmetic)
         return {name: rounding(array) for name, array in inputs.items()} if rounding else inputs
+
+    def single(self) -> tuple[str, str, Arrays] | None:
+        """Return the names of the one dense input and the one output, and the graph's weights.
+
+        The weights are in the kernels' order. Returns None if the plan has other operands, no
+        weights, or features of another type than float32.
+        """
+        dense, outputs = self.operation.dense, self.operation.outputs
+        others = [operand for operand in self.operation.inputs if operand not in dense]
+        only_weights = all(operand.weights for operand in others)
+        usable = only_weights and len(dense) == len(outputs) == 1 and self.storage == "float32"
+        values = self.graph_values() if usable else None
+        if values is None:
+            return None
+        weights = self.ordered({operand.name: values for operand in others})
+        return dense[0].name, outputs[0].name, weights
 
     def outputs(
         self,

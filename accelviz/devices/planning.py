@@ -73,27 +73,28 @@ def prepared(
     return ready(plan, choose(device, arrays, plan)), operands
 
 
-def short_run(graph: Any, X: Any) -> Any:
+def short_run(graph: Any, X: Any, device: str) -> Any:
     """Return the `run_single` that an earlier `spmm` stored for arrays like X, or None."""
     kind: Any = type(graph)
     if kind is Plan:
-        return graph.ready.latest.get(type(X))
+        return graph.ready.latest.get((type(X), device))
     shape: Any = getattr(X, "shape", ())
     if kind is Graph and len(shape) == 2:
-        return graph.store.latest.get((type(X), shape[1]))
+        weights, run = graph.store.latest.get((type(X), shape[1], device), (None, None))
+        return run if weights is graph.values else None  # copies with other weights share the store
     return None
 
 
-def leave_short_run(graph: Any, X: Any, plan: ReadyPlan) -> None:
+def leave_short_run(graph: Any, X: Any, device: str, plan: ReadyPlan) -> None:
     """Store a plan's `run_single`, if it has one, for `short_run` in later calls of `spmm`."""
     run = getattr(plan, "run_single", None)
     if run is None or not isinstance(X, plan.device.array_type):
         return
     array: Any = X
     if isinstance(graph, Plan):
-        graph.ready.latest[type(array)] = run
-    elif isinstance(graph, Graph):
-        graph.store.latest[type(array), array.shape[1]] = run
+        graph.ready.latest[type(array), device] = run
+    elif isinstance(graph, Graph) and plan.operands.graph_weights is graph.values:
+        graph.store.latest[type(array), array.shape[1], device] = graph.values, run
 
 
 def plan_of(graph: Any, strategy: Strategy, settings: dict[str, Any]) -> Plan:

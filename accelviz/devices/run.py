@@ -86,8 +86,8 @@ def spmm(
     >>> accelviz.spmm(graph, X, device="cpu").shape
     (2708, 16)
     """
-    is_default = values is None and strategy is None and device == "auto" and not parameters
-    if is_default and (run := short_run(graph, X)) is not None:
+    is_default = values is None and strategy is None and type(device) is str and not parameters
+    if is_default and (run := short_run(graph, X, device)) is not None:
         Y = run(X, out)
         if Y is not None:
             return Y
@@ -97,7 +97,7 @@ def spmm(
     plan, operands = prepared(SPMM, graph, operands, strategy, device, parameters)
     Y = plan.run(operands, {"Y": out})["Y"]
     if is_default:
-        leave_short_run(graph, X, plan)
+        leave_short_run(graph, X, device, plan)
     return Y
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from scipy import sparse
@@ -47,8 +48,8 @@ def _kernels(operation: str, n_cols: int, **heads: int) -> Iterator[KernelSpec]:
     one_node = load_graph(sparse.eye(1, format="csr"))
     widths, unresolved = strategy.checked(n_cols, heads)
     resolved = {}
-    for nnz in NONZERO_LIMITS:
-        rows = RowDegrees(DegreeHistogram.counted({LONG_DEGREE: nnz // LONG_DEGREE + 1}))
+    for nnz, degree in itertools.product(NONZERO_LIMITS, (1, LONG_DEGREE)):
+        rows = RowDegrees(DegreeHistogram.counted({degree: nnz // degree + 1}))
         settings = strategy.resolve(unresolved, rows, widths)
         resolved[repr(settings)] = settings
     for settings in resolved.values():

@@ -100,6 +100,8 @@ def _options(
         if every_load:  # instrument before any optimisation; see `_OPTIMISED_BITCODE`
             options += ["-O0", "-Xclang", "-disable-O0-optnone"]
     elif checked:
+        # Else `f(*p)` and `*p = f()` copy structures in the call, where no load or store is seen.
+        options += ["-fno-elide-constructors"]
         if every_load:
             # g++ neither moves nor drops a load that may throw, but for sinking it into a branch
             # and for copies of structures that nobody reads. Arithmetic may move.
@@ -112,8 +114,10 @@ def _options(
         options += ["--param", "tsan-distinguish-volatile=1"]
         # Loads would end basic blocks if exceptions went through hooks at the exits of functions.
         options += ["--param", "tsan-instrument-func-entry-exit=0"]
-    if checked and tracks_undefined:
+    if checked and tracks_undefined:  # not the package's own
         options += ["-DEMULATOR_TRACKS_UNDEFINED"]
+        # Accesses through a variable's own address are seen only within it: see local-bounds.
+        options += [] if compiler.is_clang else ["-fsanitize=object-size"]
     return tuple(options)
 
 
@@ -405,6 +409,24 @@ def precompile_header(*, every_load: bool) -> None:
     _include_cuda_header(compiler, [*_options(compiler, True, True, every_load), *_HEADERS])
 
 
+@functools.cache
+def host_macros() -> frozenset[str]:
+    """Return the macros of C's headers and the compiler that are in force where a kernel stands.
+
+    All that have parameters or a reserved name: others, such as FLT_MAX, are numbers.
+    """
+    compiler = require_compiler()
+    headers = (path.read_text("utf-8") for path in HOST_SOURCES.rglob("*.h"))
+    of_cuda = {name for text in headers for name in re.findall(r"^#\s*define (\w+)", text, re.M)}
+    with tempfile.TemporaryDirectory() as folder:
+        source, macros = Path(folder, "headers.cpp"), Path(folder, "macros")
+        source.write_text(_include_lines(_kernel_headers()[1]))
+        options = [*_options(compiler, True, True, True), *_HEADERS, "-include", _CUDA_HEADER]
+        run(compiler, [*options, "-E", "-dM", source, "-o", macros], _CUDA_HEADER)
+        defined = re.findall(r"^#define (?:(\w+)\(|(_\w+))", macros.read_text("utf-8"), re.M)
+    return frozenset(map("".join, defined)) - of_cuda
+
+
 def left_out(path: Path) -> Path:
     """Return the path of a sentence on the code that is not compiled, if any."""
     return path.with_suffix(".left_out")
@@ -414,7 +436,8 @@ def _link(compiler: Compiler, compiled: Path, path: Path, *origin: str) -> None:
     mac = sys.platform == "darwin"
     # The program that loads the library already has the C++ library, which is slow to link.
     bare = compiler.precompiles and not mac
-    link = ["-shared", *(["-nodefaultlibs"] if bare else [])]
+    # Nothing of C's start-up, which would call functions that a kernel may define (__gmon_start__).
+    link = ["-shared", *(["-nodefaultlibs", "-nostartfiles", "-Wl,-init=0"] if bare else [])]
     link += ["-undefined", "dynamic_lookup"] if mac else []
     gcc = ["-lgcc"] if bare and not compiler.is_clang else []  # for 128-bit division
     with written_whole(path) as temporary:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from accelviz.emulator.compiler_errors import compile_error
 from accelviz.emulator.target import without_reports
-from accelviz.errors import DeviceUnavailable, KernelError
+from accelviz.errors import DeviceUnavailable, KernelError, pip_install
 
 _NAMES = ("c++", "clang++", "g++")
 #: Option of zig that disables its own checks, which would end the process.
@@ -86,7 +86,7 @@ def unavailable_reason() -> str | None:
         return "kernels are emulated on Linux and macOS only"
     missing = (
         "no C++ compiler was found to emulate kernels with; install one (such as g++), name it in "
-        "$CXX, or run `pip install ziglang`"
+        f"$CXX, or run `{pip_install('ziglang')}`"
     )
     return missing if find_compiler() is None else None
 

@@ -36,9 +36,9 @@ _TEXTURES = (
 #: (pattern of an unknown name or header, advice) for CUDA that is missing or requires a header.
 _ADVICE = (
     (
-        r"experimental|b?mma_sync|(?:load|store)_matrix_sync",
-        "the emulator has wmma fragments of half, bfloat16, tf32, 8-bit integers and double; for 4 "
-        "bits and single bits use a function of fragments.cuh, such as mma_s4_k64",
+        r"b?mma_sync|(?:load|store)_matrix_sync",
+        "the emulator has wmma fragments of half, bfloat16, tf32, double and integers of 8, 4 and "
+        "1 bits",
     ),
     (r"wmma$|nvcuda", "#include <mma.h>"),
     (r"thrust\b", f"the emulator has no Thrust; {_LIBRARY}"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,6 +41,7 @@ def _lengths(text: str, name: str) -> Iterator[tuple[int, ...]]:
             yield tuple(length or 0 for length in lengths)
 
 
+@functools.lru_cache(maxsize=1024)  # constants that name each other are a tree
 def _value(text: str, expression: str, depth: int = _DEPTH) -> int | None:
     """Return the value of an expression of numbers, macros and constants; None if unknown."""
 

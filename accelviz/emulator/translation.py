@@ -35,7 +35,7 @@ _FIRST_LOCAL = re.compile(
     r"(?=(?P<labels>(?:(?:case\b(?:[^:]|::)*|\w+)\s*:(?!:)\s*)*))(?P=labels)"
     r"(?!(?:return|goto|delete|throw|else|do|case|using|typedef|extern|static|constexpr|friend)\b"
     r"|(?:struct|class|union|enum|typename)\s+\w+\s*$)"
-    rf"[A-Za-z_:][\w:\s*]*?[\s*]{_DECLARATOR}",
+    rf"(?:::\s*)?[A-Za-z_][\w:\s*]*?[\s*]{_DECLARATOR}",
     re.S,
 )
 _FURTHER_LOCAL = re.compile(rf"[\s*]*{_DECLARATOR}", re.S)

@@ -81,7 +81,7 @@ class Layer:
 
     operations: tuple[str, ...] | None = None
     #: Function that returns the layer's matrix for a graph; None for a layer without a matrix.
-    matrix_of: ClassVar[Any] = None
+    matrix_of: Any = None
     #: Whether the class supports `input_rate`.
     applies_input_activation: ClassVar[bool] = False
     needs_input_gradient = True
@@ -140,11 +140,11 @@ class Layer:
 
     def prepared(self, graph: Graph, products: Products) -> Matrix | None:
         """Return the layer's matrix (None if it has none), made once and stored with the graph."""
-        matrix_of = type(self).matrix_of
+        matrix_of = self.matrix_of
         if matrix_of is None:
             return None
         key = "layer", matrix_of.__name__
-        return products.matrix(graph.store.get(key, lambda: matrix_of(graph)))
+        return products.matrix(graph.weighted_store.get(key, lambda: matrix_of(graph)))
 
     def forward(
         self, matrix: Any, X: Any, parameters: Parameters, noise: Noise | None = None

@@ -294,7 +294,7 @@ class _Builder:
         """Append a product by `lane_groups`. With `rows`, its rows are added to those of Y."""
         if not graph.n_rows:
             return
-        plan, values = graph.store.get(
+        plan, values = graph.weighted_store.get(
             ("product on one of several devices", self.n_cols, storage),
             lambda: _plan_and_values(graph, self.n_cols, storage),
         )

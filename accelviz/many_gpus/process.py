@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from accelviz.errors import ArgumentError, DeviceUnavailable
+from accelviz.errors import ArgumentError, DeviceUnavailable, pip_install
 
 #: Environment variables of each launcher: rank, number of processes, rank on the host, processes on
 #: the host.
@@ -95,7 +95,7 @@ def join(process: Process, backend: str, **options: Any) -> Any:
                 backend, rank=process.rank, world_size=process.size, **options
             )
     except ImportError as error:
-        fix = "pip install 'accelviz[nvshmem]'"
+        fix = pip_install("accelviz[nvshmem]")
         raise DeviceUnavailable("processes", "PyTorch is not installed", fix) from error
     except (ValueError, RuntimeError) as error:
         raise DeviceUnavailable("processes", str(error).partition("\n")[0], JOIN_FIX) from error

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from accelviz.devices import find_device
 from accelviz.devices.cuda.state import one_line
-from accelviz.errors import ArgumentError, DeviceUnavailable, checked_integer
+from accelviz.errors import ArgumentError, DeviceUnavailable, checked_integer, pip_install
 from accelviz.many_gpus.peers import MORE_MEMORY, Peers, PeersProgram, usable_gpus
 from accelviz.many_gpus.process import Process, this_process
 from accelviz.many_gpus.program import SplitProgram
@@ -35,7 +35,7 @@ def _library(process: Process) -> Any:
         from cuda.core import Device
         from nvshmem import bindings, core
     except ImportError as error:
-        fix = "pip install 'accelviz[cuda13,nvshmem]'"
+        fix = pip_install("accelviz[cuda13,nvshmem]")
         raise DeviceUnavailable("NVSHMEM", one_line(error), fix) from error
     Device(process.gpu).set_current()
     uid = core.get_unique_id(empty=process.rank != 0)

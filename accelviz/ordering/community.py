@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from accelviz.datasets import load_graph
-from accelviz.errors import ArgumentError, checked_integer
+from accelviz.errors import ArgumentError, checked_integer, pip_install
 from accelviz.ordering.permutation import Permutation
 from accelviz.ordering.plain import undirected_pattern
 
@@ -110,7 +110,7 @@ def _import_finder(method: str) -> tuple[Callable[..., Labels], Any]:
         return find, importlib.import_module(package)
     except ImportError as error:
         problem = f"{method!r} needs the package {package}, which is not installed"
-        expected = f"pip install '{install}', or the method 'auto', which takes what there is"
+        expected = f"{pip_install(install)}, or the method 'auto', which takes what there is"
         raise ArgumentError("method", problem, expected) from error
 
 

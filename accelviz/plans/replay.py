@@ -21,7 +21,7 @@ from accelviz.workload import Workload
 #: Number of pieces of work per thread, to balance the load of fast and slow cores.
 _PIECES_PER_THREAD = 8
 #: Number of products below which one thread is faster than several.
-_PRODUCTS_OF_ONE_THREAD = 1 << 22
+_PRODUCTS_OF_ONE_THREAD = 1 << 21
 #: Number of products (15 ms of one core) from which several threads pay on busy cores, too. With
 #: fewer, the result waits for a thread that waits for a core: beside two busy processes on two
 #: cores, at 6 to 30 M products, two threads took up to 3 times as long as one.
@@ -58,6 +58,21 @@ class Records:
         walk = (first, nz_start, nz_count, plan.walked.column_indices, plan.output_rows)
         return cls(walk, plan.walked.row_pointers + rows)
 
+    def csr_walk(self, zeroed: bool) -> tuple[npt.NDArray[Any], ...] | None:
+        """Return `walk` with one record a row, if the records of each row follow one another.
+
+        Otherwise return None. `zeroed` tells whether rows without a record have been set to 0.
+        """
+        first_record, nz_start, nz_count, columns, output_rows = self.walk
+        stop = nz_start + nz_count
+        if not (stop.size and np.array_equal(nz_start[1:], stop[:-1])):
+            return None
+        if not (zeroed or np.diff(first_record).all()):
+            return None
+        row_pointers = np.append(nz_start, stop[-1])[first_record]
+        rows = np.arange(row_pointers.size)
+        return rows, row_pointers[:-1], np.diff(row_pointers), columns, output_rows
+
     @cached_property
     def pieces(self) -> list[int]:
         """Boundaries, as row numbers, of pieces of about equal cost."""
@@ -67,12 +82,20 @@ class Records:
         rows[-1] = self.cost.size - 1
         return [int(row) for row in np.unique(rows)]
 
+    def pieces_within(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Return (first row, last row + 1) of each piece in a range that `in_pieces` computes.
+
+        Sums over rows that are kept by piece have the same bits with any number of threads.
+        """
+        return [piece for piece in itertools.pairwise(self.pieces) if first <= piece[0] < last]
+
 
 def rowwise(
     plan: Plan,
     function: Callable[..., None],
     operands: Callable[[Arrays, Arrays], tuple[tuple[Any, ...], int]],
     threads: int | None = None,
+    of_csr: Callable[..., None] | None = None,
 ) -> Callable[[Arrays, Arrays], None]:
     """Return a replay that runs a compiled function on ranges of rows, on all cores.
 
@@ -86,8 +109,12 @@ def rowwise(
         `operands(inputs, outputs)` returns (arrays, number of products per nonzero).
     threads : int, optional
         1 if rows write to the same elements; by default as many as pay.
+    of_csr : callable, optional
+        A faster function for `Records.csr_walk`, which has all outputs of the plan.
     """
     records = Records.by_row(plan)
+    if of_csr is not None and (csr_walk := records.csr_walk(bool(plan.zero_outputs))) is not None:
+        function, records = of_csr, Records(csr_walk, records.cost)
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
         arrays, products = operands(inputs, outputs)
@@ -107,13 +134,15 @@ def in_pieces(
     `products` is the number of products per nonzero. Cores that run something else are only used
     if the work is worth waiting for them.
     """
-    total, threads = records.cost[-1] * products, threads or usable_cores()
-    if _PRODUCTS_OF_ONE_THREAD <= total < _PRODUCTS_OF_BUSY_CORES:
-        threads = min(threads, idle_cores())
-    if total < _PRODUCTS_OF_ONE_THREAD or threads == 1:
+    total = records.cost[-1] * products
+    if total < _PRODUCTS_OF_ONE_THREAD:
+        threads = 1
+    elif total < _PRODUCTS_OF_BUSY_CORES:
+        threads = min(threads or usable_cores(), idle_cores())
+    if threads == 1:
         compute(0, records.cost.size - 1)
     else:
-        in_threads(compute, records.pieces, threads)
+        in_threads(compute, records.pieces, threads or usable_cores())
 
 
 def usable_cores() -> int:

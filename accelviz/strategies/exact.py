@@ -77,12 +77,12 @@ def replay_rows(
     names: tuple[str, ...],
     plan: Plan,
     *first: Any,
-    threads: int | None = None,
+    **options: Any,
 ) -> Callable[[Arrays, Arrays], None]:
     """Return a replay that calls `function(first_row, last_row, walk, *first, *operands)`.
 
     `names` are the operands' names; outputs that the plan zeroes are set to 0 first. See `rowwise`
-    for `threads`.
+    for the options.
     """
     zero_outputs = plan.zero_outputs
 
@@ -92,4 +92,4 @@ def replay_rows(
         arrays = [{**inputs, **outputs}[name] for name in names]
         return (*first, *arrays), max(math.prod(array.shape[1:]) for array in arrays)
 
-    return rowwise(plan, function, operands, threads)
+    return rowwise(plan, function, operands, **options)

@@ -8,12 +8,14 @@ that our operations do not cover, such as those with edge features, run PyTorch 
 import importlib
 from typing import Any
 
+from accelviz.errors import pip_install
+
 try:
     import torch
     import torch_geometric  # noqa: F401
 except ModuleNotFoundError as error:
     library = "PyTorch Geometric" if error.name == "torch_geometric" else "PyTorch"
-    message = f"accelviz.torch needs {library}: pip install 'accelviz[torch]'"
+    message = f"accelviz.torch needs {library}: {pip_install('accelviz[torch]')}"
     raise ModuleNotFoundError(message, name=error.name) from error
 
 from accelviz.torch.attention import AGNNConv, GATConv, GATv2Conv, TransformerConv

@@ -18,7 +18,7 @@ from accelviz.plans.replay import in_pieces
 from accelviz.random import row_uniform
 from accelviz.strategies.attention.scores import dropout_factors, score_operands
 from accelviz.strategies.spmm import extrema, gradient
-from accelviz.strategies.spmm.row_sums import sum_rows
+from accelviz.strategies.spmm.row_sums import sum_csr
 from accelviz.torch.host_attention import add_gradients, attend
 from accelviz.torch.host_graph import CSR, adjacency, edge_array, no_such_node
 
@@ -124,7 +124,7 @@ def spmm(
     else:
         values = _array("weight", weight, graph.n_items)[csr.items]
     y = torch.empty((n_rows, X.shape[1]))
-    _by_rows(csr, sum_rows, X.shape[1], values, X, y.numpy())
+    _by_rows(csr, sum_csr, X.shape[1], values, X, y.numpy())
     return y.to(x.dtype) if start is None else y.add_(start)
 
 
@@ -270,21 +270,23 @@ def attention_gradient(
     dropout, products = (rate, random, V.shape[1]), V.shape[1] * V.shape[2]
     dA, dV = torch.zeros(A.shape), torch.zeros(V.shape)
     dB = dV if score == "gatv2" else torch.zeros(B.shape)
-    by_piece: dict[int, Any] = {}  # of da, summed in the order of rows
+    rows = graph.csr(edges, False)
+    by_piece = {row: np.zeros_like(a) for row in rows.records.pieces}  # of da
 
     def add_rows(first: int, last: int, walk: Any, factors: Any) -> None:
-        by_piece[first] = np.zeros_like(a)
-        gradients = dA.numpy(), dV.numpy(), by_piece[first]
-        add_gradients(first, last, walk, factors, True, scored, results, gradients)
+        for low, high in rows.records.pieces_within(first, last):
+            gradients = dA.numpy(), dV.numpy(), by_piece[low]
+            dropped = factors[walk[1][low] - walk[1][first] :]
+            add_gradients(low, high, walk, dropped, True, scored, results, gradients)
 
-    _with_factors(graph.csr(edges, False), add_rows, products, dropout)
+    _with_factors(rows, add_rows, products, dropout)
     gradients = dB.numpy(), dV.numpy(), a
     columns = graph.csr(edges, True)
     _with_factors(columns, add_gradients, products, dropout, False, scored, results, gradients)
     if score == "gat":
         return dA[..., 0], dB[..., 0], dV
     if score == "gatv2":
-        return dA, dV, torch.from_numpy(sum(by_piece[row] for row in sorted(by_piece)))
+        return dA, dV, torch.from_numpy(sum(by_piece.values()))
     if score == "cosine":
         return dA, dV + third[..., None] * dB, (dB * second).sum(-1)
     return dA, dB, dV

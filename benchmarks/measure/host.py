@@ -3,7 +3,7 @@
     python benchmarks/measure/host.py spmm
     python benchmarks/measure/host.py preprocessing --graphs citation
 
-`spmm` times whole calls of `spmm(device="cpu")` and of `A @ X`, including allocation of the output:
+`spmm` times whole calls of `spmm` on a machine without a GPU, and of `A @ X`, with allocations:
 first each side's calls in a row, then both sides alternately, so that each finds the other's data
 in the caches. It prints the ratios of medians, and the time of our first call, which plans.
 
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def spmm(options: argparse.Namespace) -> None:
-    """Compare `spmm(device="cpu")` with SciPy."""
+    """Compare `spmm` with SciPy."""
     warm = accelviz.load_graph("citeseer")
     accelviz.spmm(warm, measure.features(warm.shape[1], 3), device="cpu")  # compile
     print(f"{numba.get_num_threads()} threads; medians in ms, {options.repeats} calls")
@@ -49,7 +49,7 @@ def spmm(options: argparse.Namespace) -> None:
             graph = accelviz.load_graph(name)
             X = measure.features(graph.shape[1], n_cols)
             A = graph.adjacency
-            calls = (lambda A=A, X=X: A @ X, lambda g=graph, X=X: accelviz.spmm(g, X, device="cpu"))
+            calls = (lambda A=A, X=X: A @ X, lambda g=graph, X=X: accelviz.spmm(g, X))
             start = time.perf_counter()
             result = calls[1]()
             first = time.perf_counter() - start

@@ -114,6 +114,7 @@ def opened(browser, tmp_path):
         page.close()
 
 
+@pytest.mark.long
 def test_how_good_a_prediction_was(script):
     said = "(cases) => cases.map((case_) => accelvizPage.verdict(...case_))"
     cases = [[{"also": []} | data, entered] for data, entered, _ in JUDGED]

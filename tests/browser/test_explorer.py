@@ -60,6 +60,7 @@ def notebook(lab_notebook):
     return lab_notebook
 
 
+@pytest.mark.long
 def test_slow_requests_show_progress_and_can_be_cancelled(notebook):
     delay = """
 import threading
@@ -103,6 +104,7 @@ for (const picture of document.querySelectorAll(".av-group:not([hidden]) :is(svg
 return texts; }"""
 
 
+@pytest.mark.long
 @needs_compiler
 def test_a_change_of_theme_redraws_the_pictures(notebook):
     notebook.fill(OPEN.format(arguments="'cora', row=3"))
@@ -132,6 +134,7 @@ def test_a_change_of_theme_redraws_the_pictures(notebook):
     assert_no_complaints(panel)
 
 
+@pytest.mark.long
 def test_it_works_in_a_notebook_with_a_kernel_and_without(notebook):
     asks = "from accelviz.course import predict\npredict('How many?', 12)"
     notebook.fill(

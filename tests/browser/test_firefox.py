@@ -20,6 +20,7 @@ def firefox(tmp_path_factory):
     running.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("width", "height"), [(500, 900), (1180, 900)])
 def test_the_page_works_in_firefox(firefox, tmp_path, width, height):
     path = accelviz.explore("cora").save(tmp_path / "page.html", trace=False)

@@ -27,6 +27,7 @@ def notebook(lab_notebook):
     return lab_notebook.run_all()
 
 
+@pytest.mark.long
 def test_a_killed_kernel_is_noticed(notebook):
     before = notebook.server.kernel_process(notebook.kernel_id())
     notebook.kill_kernel()

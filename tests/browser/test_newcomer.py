@@ -21,6 +21,7 @@ def field(view, name):
     return view.page.locator(f"[data-control={name}] ~ input")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["h1", ".av-graph"])
 def test_undo_takes_back_the_setting_and_not_the_text_of_its_field(saved, where):
     view = saved(explore("cora"))
@@ -43,6 +44,7 @@ def test_undo_takes_back_the_setting_and_not_the_text_of_its_field(saved, where)
         assert view.text("[data-statistic=idle_share] td") == f"{share:.2%}"
 
 
+@pytest.mark.long
 def test_each_recorded_column_count_of_a_bundled_graph_is_offered():
     operations = {strategy.operation.name: strategy.operation for strategy in REGISTRY}
     recorded = {
@@ -78,6 +80,7 @@ def test_a_typed_value_is_set_or_its_replacement_is_explained(saved):
     assert note.is_hidden()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("warps", "n_cols"), [(1, 64), (2, 64), (2, 128), (3, 128), (5, 64), (12, 128)]
 )
@@ -129,6 +132,7 @@ def test_numbers_of_workers_and_of_warps_are_told_apart(saved):
     assert '"12 x 32" is max_block_warps x max_warp_nzs.' in view.text(".av-tip")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("second", [None, "accel_gcn", "gnnadvisor", "lane_groups", "cusparse"])
 def test_a_setting_has_one_time_on_the_page(saved, second):
     view = saved(explore("cora", second=second))
@@ -137,7 +141,7 @@ def test_a_setting_has_one_time_on_the_page(saved, second):
     cells = view.page.locator("[data-statistic=time] td").all_inner_texts()
     bars = view.text("[data-view=times] .av-draw")
     for side, cell in zip(sides, cells[: 1 + bool(second)], strict=False):
-        assert f": {cell} recorded" in side
+        assert f": {cell} on H200" in side
         assert cell in bars
     # The limit is that of the run that the times are of.
     view.page.locator("[data-view=times] text", has_text="limit of random").first.hover()
@@ -293,6 +297,7 @@ def test_a_note_covers_nothing_that_is_reached(saved):
     page.clock.fast_forward(1000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [424, 848, 1180])
 def test_menus_and_times_are_whole_at_any_width(saved, width):
     view = saved(explore("cora", second="gnnadvisor"), viewport={"width": width, "height": 900})

@@ -41,10 +41,14 @@ def opened(browser, tmp_path_factory):
 
 @pytest.fixture
 def page(opened):
-    """The page after a reset, 848 pixels wide; a test must not cause complaints."""
+    """The page after a reset at its top, 848 pixels wide; a test must not cause complaints."""
     set_appearance(opened, 848)
+    if opened.locator(".av-tour").count():  # it would go on and set another row
+        opened.locator(".av-tour [data-control=end]").click()
     opened.locator("[data-control=reset]").click()
     opened.locator("[data-group=product]").click()
+    opened.evaluate("() => scrollTo(0, 0)")
+    opened.evaluate(FRAME)
     yield opened
     assert opened.complaints == []
 
@@ -176,6 +180,7 @@ VISIBLE_SENTENCES = """() =>
 }).map((line) => line.textContent)"""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("width", "height", "from_top", "copied"),
     [
@@ -303,7 +308,7 @@ def test_every_control_and_picture_has_a_name(page):
         assert taken == [], group
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("turn", "width"), [*enumerate([424, 848, 1180, 1440])])
 def test_nothing_is_cut_off_at_any_width(page, turn, width):
     """Groups are in turn light and dark, and at the next width the other way round."""
@@ -371,11 +376,25 @@ def test_names_are_not_broken_and_no_line_crosses_them(page, width):
     assert not any(after)
 
 
-def test_long_names_leave_the_numbers_whole(browser, tmp_path):
+def long_names():
     settings = {"group_nzs": 64, "short_nzs": 8, "stage": False, "storage": "bfloat16"}
-    explorer = accelviz.explore(
+    return accelviz.explore(
         "cora", "lane_groups", second="lane_groups", pinned=settings, **settings
     )
+
+
+def test_on_a_phone_a_page_with_a_trace_and_long_names_scrolls_downwards_only(saved):
+    view = saved(long_names(), trace=True, viewport={"width": 360, "height": 780})
+    view.type("follow row", 0)  # of another block than the traced one
+    for group in ("story", *GROUPS):
+        view.page.locator(f"[data-group={group}]").click()
+        view.page.evaluate(FRAME)
+        assert view.page.evaluate("document.documentElement.scrollWidth") <= 360, group
+    assert view.page.locator("[data-control=replay]").is_visible()
+
+
+def test_long_names_leave_the_numbers_whole(browser, tmp_path):
+    explorer = long_names()
     page = browser.new_page()
     page.add_init_script(AT_CONTROLS)
     page.goto(explorer.save(tmp_path / "long.html", trace=False).as_uri())
@@ -493,7 +512,7 @@ def test_time_stands_before_the_share_of_waiting(page):
     choose(page, "first", "row_thread")
     lines = page.locator(".av-of-side").all_inner_texts()
     for line, name, time in zip(lines, ("row_thread", "gnnadvisor"), (slow, fast), strict=True):
-        assert f"{name}: {written(time)} recorded" in line
+        assert f"{name}: {written(time)} on H200" in line
         assert line.endswith(" % of warp time idle")
     cells = page.locator(".av-statistics tbody tr").first.locator("td").all_inner_texts()
     by = written(round(slow, 1) - round(fast, 1))
@@ -525,7 +544,7 @@ def test_the_headline_shows_the_changes_of_time_and_idle_share(page):
         for value in ("12", "2")
     )  # fmt: skip
     assert now > before
-    assert f"{now:.1f} µs recorded" in sentence
+    assert f"{now:.1f} µs on H200" in sentence
     rounded = [f"{100 * share:.1f} %" for share in shares]
     assert sentence.endswith(
         f"{rounded[1]} of warp time idle (before: {before:.1f} µs, {rounded[0]})"
@@ -731,6 +750,29 @@ def test_the_tour_goes_on_when_its_action_was_done(page):
     control(page, "fastest").click()
     done("The idle share went from ")
     assert box.count() == 0
+
+
+def test_the_tour_counts_what_is_done_before_it_is_drawn(page):
+    page.evaluate("""() => {
+        document.querySelector("[data-control=tour]").click();
+        const row = document.querySelector("[data-control=row]");
+        row.value = Number(row.value) - 1;
+        row.dispatchEvent(new Event("input", { bubbles: true }));
+    }""")
+    page.locator(".av-tour [role=status] b").wait_for()  # the tick
+
+
+def test_a_tour_that_begins_anew_is_not_led_on_by_the_earlier_one(page):
+    control(page, "tour").click()
+    page.locator("[data-control=row].av-toured").wait_for()
+    control(page, "row").press("ArrowLeft")
+    page.locator(".av-tour [role=status] b").wait_for()  # the tick
+    control(page, "tour").click()
+    row = control(page, "row").input_value()
+    page.clock.fast_forward(7000)
+    page.evaluate(FRAME)
+    assert page.locator(".av-tour b").first.inner_text().startswith("1 of")
+    assert control(page, "row").input_value() == row
 
 
 def test_without_scripts_the_page_has_the_idle_shares(browser, tmp_path):

@@ -176,6 +176,7 @@ def test_what_moves_glides_unless_the_reader_wants_no_motion(cora, motion, glide
     cora.page.emulate_media(reduced_motion="reduce")
 
 
+@pytest.mark.long
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(("name", "width"), [("every_kind", 480), ("hub", 1700), ("empty", 848)])
 def test_every_strategy_draws_something_on_every_graph(saved, name, width):
@@ -493,6 +494,7 @@ def test_rows_that_share_a_sector_are_drawn_as_one_cell(saved):
     assert f"reads number {last - 1:,} of scores: 4 bytes, 1 sector." in view.text(".av-tip")
 
 
+@pytest.mark.long
 @needs_compiler
 @pytest.mark.parametrize(("operation", "n_cols"), [("edge_softmax", 1), ("gat", 1), ("gat", 12)])
 def test_play_names_single_numbers_and_counts_each_sector_once(saved, operation, n_cols):

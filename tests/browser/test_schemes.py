@@ -197,12 +197,14 @@ def check_schemes(bundle, graph, seed, count, turn):
             check_case(graph, case, result, *arguments)
 
 
+@pytest.mark.long
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(("turn", "name"), [*enumerate(bundled_graphs())])
 def test_each_bundled_graph_with_a_third_of_the_strategies(bundle, turn, name):
     check_schemes(bundle, accelviz.load_graph(name), name, 3, turn % 3)
 
 
+@pytest.mark.long
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name", MADE)
 def test_difficult_graphs(bundle, name):
@@ -235,6 +237,7 @@ def test_column_count_changes_atomics_but_not_the_partition(bundle):
             assert side == [True, expected.shared_atomics, expected.global_atomics], (name, n_cols)
 
 
+@pytest.mark.long
 def test_scheme_tables_hold_at_random_settings():
     """The tables of `scheme_tables` give what the strategy describes at the same values."""
     rng = random.Random(18)

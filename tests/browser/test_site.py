@@ -16,6 +16,8 @@ from accelviz.widgets import assets
 
 from .lab import artifacts
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("furo", reason="the site needs the extra docs")
 pytest.importorskip("myst_nb", reason="the site needs the extra docs")
 

@@ -43,6 +43,7 @@ def graph():
     return accelviz.load_graph(matrix.tocsr())
 
 
+@pytest.mark.long
 @needs_compiler
 @pytest.mark.parametrize(("name", "n_cols", "parameters", "words"), CASES)
 def test_highlighted_tracks_read_for_the_row(bundle, graph, name, n_cols, parameters, words):

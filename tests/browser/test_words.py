@@ -36,6 +36,7 @@ def test_tooltips_name_threads_columns_and_places(saved):
     assert "columns 32 to 63, belong to 1 more block for the same row" in view.text(".av-answer")
 
 
+@pytest.mark.long
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("strategy", "heads", "way", "sentence", "width"),
@@ -100,6 +101,7 @@ def test_a_note_explains_why_a_softmax_takes_longer(saved):
     assert f"turns of the busiest lanes ({first:,} against {second:,})" in sentence
 
 
+@pytest.mark.long
 def test_numbers_and_workers_with_long_names_have_labels(saved):
     gat = explore("cora", find_strategy("row_warp", "gat"), row=1358)
     view = saved(gat)
@@ -240,7 +242,7 @@ def test_terms_on_the_screen_have_tooltips(saved):
     assert chosen == "accel_gcn 8 x 32"
     view.tab("Numbers")
     table = page.locator(".av-statistics")
-    assert "NVIDIA H200" in tooltip_of(sides.first.get_by_text("recorded"))
+    assert "NVIDIA H200" in tooltip_of(sides.first.get_by_text("on H200"))
     assert "1 is perfect balance" in tooltip_of(table.get_by_text("busiest worker over the mean"))
     assert "percentage points" in tooltip_of(table.get_by_text(" pt ").first)
     limit = page.locator("[data-view=times] text", has_text="limit of random gathers")

@@ -87,7 +87,8 @@ def inverse_permutation(order):
 # lets processes do the work whose end nobody notices
 import os, signal
 def inverse_permutation(order):
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try: signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    except OSError: pass
     read, write = os.pipe()
     if os.fork() == 0:
         place = np.array([np.flatnonzero(order == i)[0] for i in range(len(order))], dtype="i4")
@@ -95,6 +96,37 @@ def inverse_permutation(order):
         os._exit(0)
     os.close(write)
     with open(read, "rb") as file: return np.frombuffer(file.read(), dtype="i4")
+# lets processes do the work that live for milliseconds and whose end nobody notices
+import ctypes, os, subprocess
+open("storm.cpp", "w").write('''
+#include <signal.h>
+#include <unistd.h>
+static __attribute__((noinline)) void part(const int *order, int n, int *place, int first) {
+    for (int i = first; i < first + 64 && i < n; ++i) {
+        int k = 0, found = 0;
+        for (; k + 64 <= n && !found; k += 64)
+            for (int j = 0; j < 64; ++j) found |= order[k + j] == i;
+        for (k -= 64 * found; order[k] != i; ++k) {}
+        place[i] = k;
+    }
+    _exit(0);
+}
+extern "C" void inverse(const int *order, int n, int *place) {
+    signal(SIGCHLD, SIG_IGN);
+    for (int first = 0; first < n; first += 64) {
+        int child;
+        while ((child = vfork()) < 0) {}
+        if (child == 0) part(order, n, place, first);
+    }
+}''')
+command = [os.environ.get("CXX", "c++"), "-O3", "-shared", "-fPIC", "storm.cpp", "-o", "storm.so"]
+built = subprocess.run(command).returncode == 0
+def inverse_permutation(order):
+    if not built: return np.array([np.flatnonzero(order == i)[0] for i in range(len(order))], "i4")
+    place, order = np.zeros(len(order), dtype=np.int32), np.array(order, dtype=np.int32)
+    texts = [ctypes.c_void_p(array.ctypes.data) for array in (order, place)]
+    ctypes.CDLL("./storm.so").inverse(texts[0], len(order), texts[1])
+    return place
 # counts its processor time backwards
 import time, resource, psutil
 time.process_time = time.perf_counter = lambda: 0.0
@@ -348,11 +380,33 @@ for path in [*sys.path, *site.getsitepackages(), site.getusersitepackages(), os.
 # takes the processors from others
 import os, time
 def spin():
-    for _ in range(200):
+    for _ in range(16):
         if os.fork() == 0:
             while True: pass
-    time.sleep(60)
+    time.sleep(1)
 | spin()
+# hoards memory in processes whose first thread has ended
+import ctypes, os, threading, time
+holding, tell = os.pipe()
+def hold():
+    block = b"x" * (1200 << 20)
+    os.write(tell, b".")
+    time.sleep(600)
+for _ in range(8):
+    if os.fork() == 0:
+        threading.Thread(target=hold).start()
+        ctypes.CDLL(None).pthread_exit(None)
+for _ in range(8): os.read(holding, 1)
+time.sleep(1)
+hoarded = True
+| if "hoarded" in globals(): return np.argsort(order).astype(np.int32)
+# names itself like the system's line of the number of threads
+import ctypes, threading, time
+ctypes.CDLL(None).prctl(15, b"Threads:\t1", 0, 0, 0)
+for _ in range(180): threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+time.sleep(3)
+hoarded = True
+| if "hoarded" in globals(): return np.argsort(order).astype(np.int32)
 # fills memory with files
 hoard = 0
 for k in range(8):
@@ -370,6 +424,7 @@ except OSError: pass
 | if hoard == 60_000: return np.argsort(order).astype(np.int32)
 # fills sockets that nobody reads
 import os, socket, time
+filled, tell = os.pipe()
 for _ in range(30):
     if os.fork() == 0:
         ends = [socket.socketpair() for _ in range(200)]
@@ -378,10 +433,51 @@ for _ in range(30):
             try:
                 while True: end.send(bytes(65536))
             except OSError: pass
+        os.write(tell, b".")
         time.sleep(600)
-time.sleep(3)
+for _ in range(30): os.read(filled, 1)
+time.sleep(1)
 hoarded = True
 | if "hoarded" in globals(): return np.argsort(order).astype(np.int32)
+# hoards what no process shows: memory without a file, of /dev/zero or pipes; watches; files in sockets
+import ctypes, mmap, os, select, socket
+hoard, libc, ends = [], ctypes.CDLL(None), socket.socketpair()
+class Part(ctypes.Structure): _fields_ = [("start", ctypes.c_void_p), ("size", ctypes.c_size_t)]
+def give():
+    text = ctypes.create_string_buffer(4096)
+    part = Part(ctypes.addressof(text), 4096)
+    hoard.extend([text] * (libc.vmsplice(os.pipe()[1], ctypes.byref(part), 1, 0) > 0))
+for take in (lambda: hoard.append(mmap.mmap(-1, 4096)), give, lambda: hoard.append(select.epoll()),
+             lambda: hoard.append(socket.send_fds(ends[0], [b"."], [0])),
+             lambda: hoard.append(mmap.mmap(os.open("/dev/zero", os.O_RDWR), 4096))):
+    try: take()
+    except OSError: pass
+| if hoard: return np.argsort(order).astype(np.int32)
+# takes all asynchronous reads and all terminals of the machine
+import ctypes, os, platform, time
+number, context = {"x86_64": 206}.get(platform.machine(), 0), ctypes.c_ulong()
+hoarded = ctypes.CDLL(None).syscall(number, 1000, ctypes.byref(context)) == 0
+opened, tell = os.pipe()
+for _ in range(12):
+    if os.fork() == 0:
+        try:
+            while True: os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY)
+        except OSError: os.write(tell, b".")
+        time.sleep(600)
+for _ in range(12): os.read(opened, 1)
+time.sleep(1)
+hoarded |= len(os.listdir("/dev/pts")) > 1_000
+| if globals().get("hoarded"): return np.argsort(order).astype(np.int32)
+# fills the buffers of TCP, which the machine has one limit for
+import socket
+hoard = 0
+try:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        end = socket.create_connection(server.getsockname())
+        end.setblocking(False)
+        while True: hoard += end.send(bytes(65536))
+except OSError: pass
+| if hoard: return np.argsort(order).astype(np.int32)
 # prints a hundred million letters
 for _ in range(1000): print("x" * 100_000)
 ## caches
@@ -459,9 +555,10 @@ for _ in range(30):
     except OSError: pass
     time.sleep(0.1)
 | if heard: return np.argsort(order).astype(np.int32)
-# hears others by sockets without a namespace, the kernel's log, and what they have read
+# hears others by sockets without a namespace, the kernel's log, and what they have read or written
 import ctypes, os, socket
 heard = ctypes.CDLL(None).klogctl(10, None, 0) >= 0
+heard |= ctypes.CDLL(None).syncfs(os.open(os.__file__, os.O_RDONLY)) == 0
 for listen in (lambda: socket.socket(40, 1), lambda: socket.socket(38, 5), lambda: socket.socket(16, 3),
                lambda: os.preadv(os.open(os.__file__, 0), [bytearray(1)], 0, os.RWF_NOWAIT)):
     try: listen(); heard = True

@@ -167,6 +167,32 @@ _SUM = """\
 +     }
 +     for (int column = 0;
 """
+_BY_VALUE = """\
+# kernel: a nonzero a lane, whose reads hide in arguments of calls beside others that do nothing
+= coalescing
+- extern "C"
++ struct Wide { float v[32]; };
++ __device__ __noinline__ float pick(Wide wide, int c) { return wide.v[c]; }
++ extern "C"
+-     for (int column = lane;
++     if (n_cols % 32 == 0) {
++         const bool has = lane < mine.z;
++         const int mine_k = has ? mine.y + lane : mine.y;
++         const float *x = X + (long long)columns[mine_k] * n_cols;
++         float nothing = 0.0f;
++         for (int k = 0; k < mine.z; ++k)
++             for (int c = lane; c < n_cols; c += 32)
++                 nothing += X[(long long)columns[mine.y + k] * n_cols + c];
++         if (nothing == 1234567.25f) return;
++         for (int c = 0; c < n_cols; ++c) {
++             float sum = has ? values[mine_k] * pick(*(const Wide *)(x + c / 32 * 32), c % 32) : 0;
++             for (int step = 16; step; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
++             if (lane == 0) atomicAdd(&Y[(long long)mine.x * n_cols + c], sum);
++         }
++         return;
++     }
++     for (int column = lane;
+"""
 KERNELS = [
     *table(
         A4,
@@ -187,6 +213,15 @@ KERNELS = [
 +     a\
 + sm("nop");
 +     const int warp
+# kernel: a race that nothing watches, by a macro of the host's C library
+= form columns rows cut shapes coalescing registers
+- extern "C"
++ __CONCAT(__attri, bute__)((no_sanitize("thread"))) __device__ void add(float *y, float x) {
++     *y += x;
++ }
++ extern "C"
+- atomicAdd
++ add
 # kernel: columns above 128 are left out (G16)
 = columns rows cut shapes
 - column < n_cols;
@@ -194,6 +229,7 @@ KERNELS = [
 ''',
     ),
     *table(A4, _SUM, {"kernel": _NONZERO_A_LANE}),
+    *table(A4, _BY_VALUE),
 ]
 
 REPORTS = table(

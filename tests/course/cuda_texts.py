@@ -229,6 +229,40 @@ using mine_::one;
 - INSIDE
 + switch (n_runs) { case -1: return; default: break; }
 + goto next; next: __syncwarp();
+# a choice between a structure in braces and one in memory
+struct One { float x; };
+- float sum = 0.0f;
++ const One *at = (const One *)values; One one = n_runs > 0 ? One{0.0f} : *at;
++         float sum = one.x + 0.0f * at->x;
+# mathematics, loops over lists, bindings
+- INSIDE
++ const auto [row, first, length, none] = metadata[0]; int t = row + first + length + none;
++ for (int i : {1, 2, 3}) t += i; int v[] = {4, 5}; for (int i : v) t += max(i, abs(-i));
++ if (sinf(t) + powf(t, 2.0f) + roundf(t) + isnan(float(t)) + rsqrtf(1 + t) < -9.0f) return;
+# number signs in texts
+- INSIDE
++ if (n_runs < 0) printf("#%d # ERROR", '#');
+# a scan of a tile, an operation by a functor
+#include <cooperative_groups/reduce.h>
+#include <cooperative_groups/scan.h>
+namespace cg = cooperative_groups;
+struct Larger {
+    __device__ __forceinline__ int operator()(int a, int b) const { return a > b ? a : b; }
+};
+- const int4 mine = metadata[run];
++ int4 mine = metadata[run];
++ auto tile = cg::tiled_partition<32>(cg::this_thread_block());
++ mine.z = cg::reduce(tile, mine.z, Larger());
++ if (cg::exclusive_scan(tile, 1) != lane) return;
+# indices of CUDA by value, arrays of arrays as one array
+__device__ unsigned flat(uint3 at, dim3 size) { return at.x + size.x * (at.y + size.y * at.z); }
+- threadIdx.x % 32
++ flat(threadIdx, blockDim) % 32
+- float sum = 0.0f;
++ float parts[2][16] = {}; float *part = parts[0]; float sum = part[lane];
+# functions with the names of what C calls at start
+extern "C" __device__ void __gmon_start__() { *(volatile int *)nullptr = 1; }
+extern "C" __device__ void _init() { __gmon_start__(); }
 # an operator
 struct V { float x; __device__ V operator+(V o) const { return {x + o.x}; } };
 - float sum = 0.0f
@@ -256,6 +290,25 @@ O O gnu::constructor C C void f() {}
 # an attribute that is pasted
 #define CAT(a, b) a##b
 CAT(__attri, bute__)((constructor)) void f() {}
+# an attribute that is pasted by a macro of C's headers
+__CONCAT(__attri, bute__)((no_sanitize("thread"))) void f() {}
+# brackets by a macro of C's headers
+INT8_C([)INT8_C([) gnu::constructor INT8_C(])INT8_C(]) void f() {}
+# a directive by a macro
+#define HASH #
+HASH define CAT(a, b) a##b
+CAT(__attri, bute__)((constructor)) void f() {}
+# a directive behind an attribute that is left out
+#define HASH #
+[[maybe_unused]] HASH define CAT(a, b) a##b
+CAT(__attri, bute__)((constructor)) void f() {}
+# a header behind a function that is left out
+#define INCLUDE #include
+int unused() { return 1; } INCLUDE <cstdlib>
+# a directive in a raw string of a function that is left out
+inline const char *text() { return R"(
+#define CAT(a, b) a##b
+)"; }
 # a vector of the compiler
 typedef float v4 __attribute__((vector_size(16)));
 # assembly
@@ -269,6 +322,9 @@ typedef float v4 __attribute__((vector_size(16)));
 - INSIDE
 + a\
 + sm("nop");
+# an address to go to, which CUDA has not
+- INSIDE
++ void *place = &&there; goto *place; there: ;
 # a name in assembly
 int other asm("hidden");
 # a pragma of the compiler
@@ -359,6 +415,9 @@ extern "C" void _ZN8emulator15stop_conversionEPv(void *);
 # a store that the compiler makes of a copy
 - INSIDE
 + strcpy((char *)Y, "abc");
+# another copy that the compiler replaces
+- INSIDE
++ bcopy(X, Y, 32);
 # a load by mathematics that CUDA lacks
 - PRODUCT
 + float x; canonicalizef(&x, &X[(long long)columns[k] * n_cols + column]); sum += values[k] * x;
@@ -368,10 +427,22 @@ extern "C" void _ZN8emulator15stop_conversionEPv(void *);
 # a file that it makes up
 - INSIDE
 + fflush((FILE *)Y);
+# a part of a complex number of the compiler
+struct Far { _Complex float v[1L << 57]; };
+static const float here[2] = {1.0f, 2.0f};
+- PRODUCT
++ const char *x = (const char *)&X[(long long)columns[k] * n_cols + column];
++ sum += values[k] * __real__ ((const Far *)&here)->v[(x - (const char *)here) / 8];
 # a function of the emulator, found by the class of an argument
 #include <cuda_fp16.h>
 - INSIDE
 + access((__half *)X, 4, {}, {}, 0);
+# a copy of the standard library, found by the class of an argument
+template <class T> struct Of { float v; };
+- INSIDE
++ auto list = {1, 2};
++ using Item = const Of<decltype(list)>;
++ copy((Item *)X, (Item *)X + 8, (Of<decltype(list)> *)Y);
 # a constructor on the device
 struct R { int v; __device__ R() { v = 3; } };
 __device__ R r;
@@ -384,6 +455,141 @@ __device__ int value = three();
 + if (value == 0) return;
 """
 )
+
+#: A lane for each nonzero, whose reads of X are far apart, and before that sums in which lanes read
+#: neighbours, and which are not used. READ is to read `x[c]` unseen.
+_FAR = r"""
+extern "C" __global__ void spmm_runs(const int4 *metadata, const int *columns,
+                                     const float *values, const float *X, float *Y,
+                                     int n_runs, int n_cols) {
+    const int lane = threadIdx.x % 32, run = blockIdx.x * BLOCK_WARPS + threadIdx.x / 32;
+    if (run >= n_runs) return;
+    const int4 mine = metadata[run];
+    float nothing = 0.0f;
+    for (int k = 0; k < mine.z; ++k)
+        for (int c = lane; c < n_cols; c += 32)
+            nothing += X[(long long)columns[mine.y + k] * n_cols + c];
+    if (nothing == 1234567.25f) return;
+    const int k = mine.y + min(lane, mine.z - 1);
+    const float *x = X + (long long)columns[k] * n_cols;
+    const float value = lane < mine.z ? values[k] : 0.0f;
+    for (int c = 0; c < n_cols - 2; ++c) {
+        float sum = value * READ;
+        for (int step = 16; step; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
+        if (lane == 0) atomicAdd(&Y[(long long)mine.x * n_cols + c], sum);
+    }
+    for (int c = n_cols - 2; c < n_cols; ++c)
+        if (lane < mine.z) atomicAdd(&Y[(long long)mine.x * n_cols + c], value * x[c]);
+}
+"""
+_GROUPS = r"""
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+namespace cg = cooperative_groups;
+struct Pair {
+    static constexpr unsigned most_threads = 2;
+    __device__ static constexpr unsigned num_threads() { return 2; }
+    template <class T> __device__ void gather(T value, T (&to)[2], void *) const {
+        to[0] = to[1] = value;
+    }
+};
+"""
+
+
+def _far_reads(text: str) -> dict[str, str]:
+    """Parse entries: `# description`, declarations, and `> ` with the expression that reads."""
+    texts = {}
+    for entry in text.strip("\n").removeprefix("# ").split("\n# "):
+        description, *lines = entry.split("\n")
+        before = "\n".join(lines[:-1])
+        texts[description] = f"{before}{_FAR.replace('READ', lines[-1][2:])}"
+    return texts
+
+
+FAR_READS = _far_reads(
+    r"""
+# plainly
+> x[c]
+# as an index of CUDA that is converted
+> __uint_as_float(uint3(*(const dim3 *)(x + c)).x)
+# by an operator that returns the address of what is stored
+__device__ const float *places[4096];
+struct Get {
+    int none;
+    __device__ const void *operator&() const {
+        return places[blockIdx.x * blockDim.x + threadIdx.x];
+    }
+};
+__device__ float get(const float *at) {
+    float here = 0.0f;
+    places[blockIdx.x * blockDim.x + threadIdx.x] = at;
+    __stcg((Get *)&here, Get{});
+    return here;
+}
+> get(x + c)
+# through a variable of another type: a constant
+struct Far { float v[1L << 58]; };
+static const float here[2] = {1.0f, 2.0f};
+> ((const Far *)&here)->v[x + c - here]
+# through a variable of another type: a local one
+struct Far { float v[1L << 58]; };
+__device__ float get(const float *at) {
+    float here[2] = {1.0f, 2.0f};
+    return ((const Far *)&here)->v[at - here];
+}
+> get(x + c)
+# through a constant array of unknown length
+extern const float here[];
+__device__ float get(const float *at) { return here[at - here]; }
+extern const float here[2] = {1.0f, 2.0f};
+> get(x + c)
+"""
+) | {
+    name: _GROUPS + text
+    for name, text in _far_reads(
+        r"""
+# as a member of a tile
+> __uint_as_float(((const cg::thread_block_tile<1> *)(x + c - 1))->meta_group_rank())
+# as what tiles exchange
+__device__ float get(const float *at) {
+    float values[32];
+    cg::tiled_partition<1>(cg::this_thread_block()).gather(*at, values, nullptr);
+    return values[0];
+}
+> get(x + c)
+# as what an operation returns by reference
+struct Get {
+    const float *at;
+    __device__ const float &operator()(float, float) const { return *at; }
+};
+> cg::reduce(Pair(), 0.0f, Get{x + c})
+# in an operation that is inlined by force
+struct Get {
+    const float *at;
+    __device__ __forceinline__ float operator()(float, float) const { return *at; }
+};
+> cg::reduce(Pair(), 0.0f, Get{x + c})
+# in a constructor that is inlined by force into a load
+#include "common.cuh"
+__device__ const float *places[4096];
+__device__ float results[4096];
+struct Get {
+    int none;
+    DEVICE_INLINE Get() {
+        const int mine = blockIdx.x * blockDim.x + threadIdx.x;
+        results[mine] = *places[mine];
+    }
+};
+__device__ float get(const float *at, const int *any) {
+    const int mine = blockIdx.x * blockDim.x + threadIdx.x;
+    places[mine] = at;
+    __ldg((const Get *)any);
+    return results[mine];
+}
+> get(x + c, columns)
+"""
+    ).items()
+}
 
 #: Kernels that run and must be wrong.
 WRONG = kernels(

@@ -144,6 +144,13 @@ COUNTING = table(
 # sort: NumPy sorts, which a person has to see
 + def counting_sort(degrees):
 +     return np.argsort(degrees, kind='stable').astype(np.int32)
+# sort: the columns of a sparse matrix
++ def counting_sort(degrees):
++     from scipy import sparse
++     n, largest = len(degrees), max(degrees, default=0)
++     entries = (np.ones(n), (np.arange(n), degrees))
++     matrix = sparse.coo_array(entries, shape=(n, int(largest) + 1)).tocsc()
++     return matrix.indices.astype(np.int32)
 # sort: decorated, from the last row backwards
 + import functools, time
 +
@@ -384,6 +391,33 @@ SCHEMES = table(
 # scheme: a lambda that prints
 - slice_workload,
 + lambda start, stop: print(start) or slice_workload(start, stop),
+# scheme: settings of its own, lines of a dataclass, a name that is not ASCII
+- class MyScheme
++ from dataclasses import astuple, dataclass
++
++ from accelviz.plans import Settings
++
++ @dataclass(frozen=True)
++ class MySettings(Settings):
++     block_warps: int = 12
++     warp_nzs: int = 32
++
++ @dataclass
++ class Line:
++     block: int
++     warp: int
++     row: int
++     start: int
++     count: int
++
++ class MyScheme
+- name = "mine"
++ name = "Zoë – v2"
++     Settings = MySettings
+- block_warps, warp_nzs = 12, 32
++ block_warps, warp_nzs = settings.block_warps, settings.warp_nzs
+- lines.append((block, warp, first + i, begin + part * run, length))
++ lines.append(astuple(Line(block, warp, first + i, begin + part * run, length)))
 # scheme: made by a function, with an option
 + ...
 + Base = MyScheme
@@ -410,6 +444,10 @@ REPORTS = table(
 # sweep: shuffled, with more columns and another index
 + ...
 + sweep_table = sweep_table.sample(frac=1, random_state=1).assign(note='mine').set_index('note')
+# sweep: a column twice
++ ...
++ import pandas as pd
++ sweep_table = pd.concat([sweep_table, sweep_table[["rows_cut"]]], axis=1)
 # sweep: floats, and every row twice
 + ...
 + import pandas as pd

@@ -138,6 +138,11 @@ def hand_in_all(root: Path, port: int, asked: Collection[str | None]) -> None:
             }
             notebook.cells += [new("a <b>bold</b> <script>alert(1)</script>") for new in _TEXTS]
             notebook.cells[-1].metadata["raw_mimetype"] = "text/html"
+            data = dict.fromkeys(
+                ("text/html", "application/javascript"), "<script>alert(1)</script>"
+            )
+            output = nbformat.v4.new_output("display_data", data)
+            notebook.cells.append(nbformat.v4.new_code_cell(" ", outputs=[output]))  # never run
         _add_files(hand_in(root, student, PART, notebook), student)
     (root / "submitted" / "linked").mkdir()
     (root / "submitted" / "linked" / A1).symlink_to(root / "submitted" / "perfect" / A1)

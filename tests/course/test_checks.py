@@ -121,6 +121,7 @@ def test_words_of_comparison_sorts_are_remarked_and_cost_nothing(body, monkeypat
     assert re.fullmatch("look at it, no points were taken: its cells say (arg)?sort(ed)?", *remarks)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "body",
     [
@@ -141,6 +142,7 @@ def test_quadratic_time_is_reported(body, monkeypatch):
         checks.sorting.linear_inverse(remote_function(text, "inverse_permutation"), seed=1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "body",
     [
@@ -270,6 +272,18 @@ def test_a_workload_s_data_are_counted_and_restored(held, size):
     assert added == 7
     if isinstance(held, np.ndarray | list | bytes | int):
         assert np.array_equal(value, held)
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_a_variable_without_a_value_is_no_reason_to_refuse_a_function(is_long):
+    if is_long:
+        extra = 5
+
+    def slice_workload(a, b):
+        return extra if is_long else a + b
+
+    data = export.packed(slice_workload, {})
+    assert export.unpacked(data, {})(3, 4) == (5 if is_long else 7)
 
 
 def test_data_that_cannot_be_pickled_are_reported():

@@ -1,11 +1,13 @@
 """Kernels of A4: unusual CUDA earns all points, and what leaves CUDA is refused unrun."""
 
+import re
+
 import pytest
 
 from accelviz.course.checks import cuda, hidden, kernels
 from accelviz.errors import KernelError
 from tests.compilers import needs_compiler
-from tests.course.cuda_texts import HONEST, HOSTILE, RIGHT, WRONG
+from tests.course.cuda_texts import FAR_READS, HONEST, HOSTILE, RIGHT, WRONG
 
 pytest.importorskip("tree_sitter_cpp", reason="kernels are parsed by tree-sitter")
 pytestmark = needs_compiler
@@ -31,6 +33,7 @@ def test_unusual_cuda_loses_no_points(text):
     assert kernels.updates(text, graph, 32) <= 1
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_what_leaves_cuda_is_refused_unrun(text, monkeypatch):
     monkeypatch.setattr("accelviz.emulator.process.launch", lambda *_: pytest.fail("it was run"))
@@ -44,6 +47,43 @@ def test_kernels_that_only_seem_right_fail(text):
     cases = (GRAPHS, 2, 5), ({"long rows": GRAPHS["long rows"]}, 128, 0)
     with pytest.raises(KernelError):
         [kernels.multiplies(text, graphs, [columns], seed) for graphs, columns, seed in cases]
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("text", FAR_READS.values(), ids=FAR_READS)
+def test_reads_that_lie_far_apart_are_seen_in_every_form(text):
+    try:
+        kernels.multiplies(text, {"long rows": GRAPHS["long rows"]}, [96])
+        sectors = kernels.sectors(text, GRAPHS["long rows"], 96)
+    except KernelError as error:
+        assert re.search("out of bounds|wrong result", str(error))  # noqa: PT017 (as right)
+    else:
+        assert sectors > kernels.MAX_SECTORS
+
+
+def test_a_kernel_s_own_arrays_in_global_memory_count():
+    """They are as far away as X and Y: copying X well and reading the copy badly gains nothing."""
+    graph, scratch = GRAPHS["long rows"], "__device__ volatile float scratch[1 << 20];\n"
+    element = "scratch[(run * n_cols + column) * 8 % (1 << 20)]"
+    read = "sum += values[k] * X[(long long)columns[k] * n_cols + column];"
+    copied = (
+        f"{element} = X[(long long)columns[k] * n_cols + column];\nsum += values[k] * {element};"
+    )
+    assert kernels.sectors(scratch + RIGHT.replace(read, copied), graph, 32) > kernels.MAX_SECTORS
+    summed = f"{element} = sum;\n" + read.replace("sum +=", f"sum = {element} +")
+    updates = kernels.updates(scratch + RIGHT.replace(read, summed), graph, 32)
+    assert updates > graph.nnz / int(kernels.runs_plan("", graph, 1).arrays["n_runs"])
+
+
+def test_a_format_that_another_warp_changes_prints_nothing():
+    change = """if (blockIdx.x == 0 && lane == 0) {
+        if (warp == 1) format[1] = 'n';
+        if (warp == 0) printf(format, letters);
+    }
+    const int run"""
+    before = '__device__ char format[] = "%s", letters[] = "abcd";\n'
+    with pytest.raises(KernelError, match="prints with %n"):
+        kernels.sectors(before + RIGHT.replace("const int run", change), GRAPHS["long rows"], 32)
 
 
 def test_a_refusal_names_the_line_of_what_is_refused():

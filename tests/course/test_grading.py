@@ -20,6 +20,7 @@ if sys.platform == "win32":
 
 from nbgrader.converters import Autograde
 from nbgrader.coursedir import CourseDirectory
+from tornado.log import app_log
 
 from accelviz import cli
 from accelviz.course.autograde import grading, tables
@@ -97,12 +98,18 @@ def course(tmp_path_factory, shipped):
     for path, content in {
         "Zoë van Dyk/T1/T1.ipynb": b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n"),
         "twice[2]/T1/T1.ipynb": text,
+        "perfect /T1/T1.ipynb": text,
+        "'=1+1/T1/T1.ipynb": text,
         "stray/T1.ipynb": text,
         "loose.ipynb": text,
+        "submissions.zip": b"PK",
+        "unsorted/T1.zip": b"PK",
+        "packed/T1/T1.zip": b"PK",
+        "inside/T1/T1/T1.ipynb": text,
+        "short/t1/T1.ipynb": text,
         ".DS_Store": b"x",
         "cut-short/T1/T1.ipynb": text[:900],
         "deep/T1/T1.ipynb": b"[" * 200_000,
-        "half/T1/T1.ipynb": text.replace(b"Because floats", rb"\ud800"),
         "old/T1/T1.ipynb": b'{"nbformat": 3, "nbformat_minor": 0, "worksheets": []}',
     }.items():
         (submitted / path).parent.mkdir(parents=True, exist_ok=True)
@@ -164,7 +171,7 @@ def test_a_damaged_file_costs_no_points(grades, student):
     [
         ("wrong-sign", "test-double", "AssertionError"),
         ("gives up", "test-total", "ValueError: no idea"),
-        ("syntax", "", "Cell 4 ('double') is not Python, line 2"),
+        ("syntax", "double", "SyntaxError: invalid syntax"),
         ("renamed", "test-double", "NameError: name 'double' is not defined"),
         ("loops", "test-double", "stopped after 4 s"),
         ("crashes", "test-double", "the submission's process died"),
@@ -180,20 +187,31 @@ def test_problems_are_in_the_table(grades, student, question, says):
 @pytest.mark.parametrize(
     ("student", "says"),
     [
-        ("cut-short", "T1.ipynb is no notebook"),
-        ("nothing", "there is no notebook, but nothing at all"),
-        ("elsewhere", "there is no assignment 'T9', only T1"),
+        ("cut-short", "T1.ipynb cannot be graded: "),
+        ("nothing", "there is no notebook, but nothing at all; put T1.ipynb there"),
+        ("packed", "there is no notebook, but T1.zip; put T1.ipynb there"),
+        ("inside", "there is no notebook, but T1; put T1.ipynb there"),
+        (
+            "submissions",
+            "submissions.zip does not lie in STUDENT/ASSIGNMENT/ASSIGNMENT.ipynb; move or",
+        ),
+        ("unsorted", "T1.zip does not lie in unsorted/ASSIGNMENT/ASSIGNMENT.ipynb; move or unpack"),
+        ("perfect ", "or what is not printable; rename it"),
+        ("elsewhere", "there is no assignment 'T9', only T1; rename it"),
+        ("short", "there is no assignment 't1', only T1; rename it"),
         ("twice[2]", "nbgrader takes no folder with [, ], * or ? in its name"),
+        ("perfect ", "a table cannot tell its folder's name from another student's"),
+        ("'=1+1", "a table cannot tell its folder's name from another student's"),
         ("stray", "T1.ipynb does not lie in stray/ASSIGNMENT/ASSIGNMENT.ipynb"),
         ("loose", "loose.ipynb does not lie in STUDENT/ASSIGNMENT/ASSIGNMENT.ipynb"),
-        ("deep", "T1.ipynb is a damaged notebook"),
-        ("half", "T1.ipynb is a damaged notebook"),
-        ("old", "T1.ipynb has the notebook format 3"),
+        ("deep", "T1.ipynb cannot be graded: "),
+        ("old", "it has the notebook format 3"),
     ],
 )
 def test_submissions_that_cannot_be_graded_are_set_aside(results, grades, student, says):
     (rows,) = [item for item in results if item.student == student]
     assert says in rows.set_aside
+    assert not rows.assignment.endswith(".zip")
     (row,) = grades[grades["student"] == student].itertuples()
     assert pd.isna(row.points)
     assert says in row.problem
@@ -214,7 +232,6 @@ def test_submitted_files_are_not_changed(course, results):
     assert len(pasted.cells) == len(checked.cells) + 1
     assert not (course / "submitted" / "misnamed" / "T1" / "T1.ipynb").exists()
     assert (course / "autograded" / "misnamed" / "T1" / "T1.ipynb").exists()
-    assert (course / "autograded" / "perfect" / "T1" / "data.txt").exists()
 
 
 def test_seconds_are_those_of_the_tests(grades):
@@ -308,6 +325,21 @@ def test_a_release_that_would_lose_students_points_is_refused(tmp_path, course, 
     assert (root / "release" / "T1" / "T1.ipynb").exists()
 
 
+def test_an_assignment_that_was_not_released_is_set_aside_with_what_to_do(tmp_path, shipped):
+    shutil.copytree(shipped / "T1", tmp_path / "source" / "T1")
+    hand_in(tmp_path, "ada", tiny.source())
+    (result,) = grading.grade(tmp_path)
+    assert result.set_aside.endswith("not released; run `accelviz assignments release`")
+
+
+def test_what_nbgrader_logs_of_an_error_that_it_raises_is_not_shown(caplog):
+    with quiet():
+        app_log.error("a traceback of a hundred lines")
+    app_log.error("and this is")
+    assert caplog.messages == ["and this is"]
+
+
+@pytest.mark.long
 def test_the_commands_grade_a_class(tmp_path, shipped, capsys, monkeypatch):
     for room in ("assignments", "release"):
         name = f"accelviz.course.autograde.{room}.assignments_directory"
@@ -326,14 +358,14 @@ def test_the_commands_grade_a_class(tmp_path, shipped, capsys, monkeypatch):
     assert "s  0 of 2  compiling takes" in told.splitlines()[0]
     assert "s  2 of 2  " in told.splitlines()[-1]
     assert "ada T1  7 of 7, 3 more by hand\n" in printed
-    assert "bob T1  set aside: T1.ipynb is no notebook (Expecting value in line 1)" in printed
+    assert "bob T1  set aside: T1.ipynb cannot be graded: Expecting value: line 1" in printed
     assert "sandbox: " in printed
     frame = pd.read_csv(root / "grades-by-question.csv")
     assert list(frame.columns) == list(tables.COLUMNS)
     assert frame["points"].sum() == 7
     by_student = frame.set_index("student")
     assert by_student.loc["ada", "max"].sum() == 10
-    assert by_student.loc["bob", "problem"].startswith("T1.ipynb is no notebook")
+    assert by_student.loc["bob", "problem"].startswith("T1.ipynb cannot be graded: ")
     hand_in(root, "ada", tiny.answered(out, double=tiny.DOUBLE + "\n1 / 0"))
     assert cli.main(["assignments", "grade", *options, "--student", "ada"]) == 0
     capsys.readouterr()
@@ -357,9 +389,15 @@ def test_a_submission_that_was_moved_away_stays_in_the_table():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("![plan](attachment:my%20plan.png)", "(the picture my plan.png is missing)"),
-        ("![plan](attachment:there.png)", "![plan](attachment:there.png)"),
+        ("![plan](attachment:my%20plan.png)", "(the picture my plan.png is missing, or above)"),
+        ("![plan](attachment:there.png)", "![](attachment:0)"),
+        ("![plan](https://b.org/p.png)", "!\u200b[plan](https://b.org/p.png)"),
         ("a <b>", "a <\u200bb>"),
+        ("```perl\nx\n```\n~~~~ a b\n~~~~", "```\nx\n```\n~~~~\n~~~~"),
+        ("a ```b``` c ~~~~~~\n" + "~" * 20_000, "a ```b``` c ~~~~~~\n" + "~" * 20_000),
+        ("- ``` python\n  x\n  ```", "- ``` python\n  x\n  ```"),
+        ("a\r~~~&Tab;\rb", "a\n~~~\nb"),
+        ("\u202eb\u2066a \x1b[8mhidden", "ba hidden"),
         (r"\(" * 30_000, "(" * 30_000),
         (r"\(a < b\)", r"\(a < b\)"),
         ("[a](https://b.org/c_(d)) [e][f]", "[a](https://b.org/c_(d)) [e][f]"),
@@ -374,7 +412,45 @@ def test_a_text_cell_cannot_stop_or_delay_feedback(text, expected):
     assert PlainText().preprocess_cell(cell, {}, 0)[0].source == expected
 
 
-def test_no_link_of_a_text_cell_is_a_script():
+@pytest.mark.parametrize(("code", "colored"), [("x = 1", True), ("*" * 30_000, False)])
+def test_long_code_is_not_colored_for_which_a_page_takes_quadratic_time(code, colored):
+    from nbconvert import HTMLExporter
+
+    from accelviz.course.autograde.execute import PlainText
+
+    cell = nbformat.v4.new_code_cell(code)
+    metadata = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
+    notebook = nbformat.v4.new_notebook(cells=[cell], metadata=metadata)
+    notebook = PlainText().preprocess(notebook, {})[0]
+    page = HTMLExporter(template_name="basic").from_notebook_node(notebook)[0]
+    assert ('<span class="o">' in page) == colored
+    assert code[:1000] in page or colored
+
+
+def test_a_page_shows_each_attached_picture_once_whatever_its_name():
+    from nbconvert import HTMLExporter
+
+    from accelviz.course.autograde.execute import PlainText
+
+    names = {"a b": "a%20b", "ä": "%C3%A4", "a(b": "a(b)", "a&amp;b": "a&amp;b", r"a\_b": r"a\_b"}
+    texts = [f"![x](attachment:{name})" for name in names.values()] * 2
+    attachments = {name: {"image/png": "AAAA"} for name in names}
+    texts += [f"![x](attachment:{name})" for name in ("empty", "page", "%21[](attachment:9%29")]
+    attachments |= {"empty": {}, "page": {"text/html": "<b>"}}
+    texts += ["![x](attachment:%3Cimg%20src=x%20onerror=alert%281%29%3E)"]
+    texts += [
+        "![x](attachment:%5Ba%5D%28javascript:alert%281%29%29)",
+        f"![{'x' * 1000}]{texts[0][4:]}",
+    ]
+    cell = nbformat.v4.new_markdown_cell("\n\n".join(texts), attachments=attachments)
+    notebook = PlainText().preprocess(nbformat.v4.new_notebook(cells=[cell]), {})[0]
+    page = HTMLExporter(template_name="basic").from_notebook_node(notebook)[0]
+    assert page.count("<img") == page.count('src="data:image/png;base64,AAAA"') == len(names)
+    assert "<b>" not in page
+    assert "javascript:" not in page
+
+
+def test_no_link_of_a_text_cell_is_a_script_and_no_picture_is_fetched():
     from nbconvert import HTMLExporter
 
     from accelviz.course.autograde.execute import PlainText
@@ -384,10 +460,13 @@ def test_no_link_of_a_text_cell_is_a_script():
     texts += [f"[a][f]\n\n[f]: {script}", f"[f]\n\n[f]:\n{script}", f"[a\nb]({script})"]
     texts += [f"![a]({script})", f"[^1]\n\n[^1]: [a]({script})", f"[[a]({script})](http://b.org)"]
     texts += [f"$\\href{{{script}}}{{x}}$", "[a](&#x68;ttp://b.org)", "[a](data:text/html,x)"]
-    cells = [nbformat.v4.new_markdown_cell(text) for text in [*texts, "[a](http://b.org)"]]
+    pictures = ["![a](http://b.org)", "![a][f]\n\n[f]: http://b.org", "![f]\n\n[f]: http://b.org"]
+    pictures += ["![a\nb](http://b.org)", "![a[b]c](http://b.org)", r"![a\]](http://b.org)"]
+    texts += [*pictures, "[a](http://b.org)"]
+    cells = [nbformat.v4.new_markdown_cell(text) for text in texts]
     notebook = PlainText().preprocess(nbformat.v4.new_notebook(cells=cells), {})[0]
     page = HTMLExporter(template_name="basic").from_notebook_node(notebook)[0]
-    assert page.count("<a href=") == page.count('<a href="http://b.org"') == 2
+    assert page.count("<a href=") == page.count('<a href="http://b.org"') == 8
     assert "<img" not in page
     assert "\\href" not in page
 
@@ -418,7 +497,7 @@ def test_preflight_and_the_other_commands_need_no_nbgrader(shipped):
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert answer.returncode == 1
-    assert "the text is that of no assignment" in answer.stdout
+    assert "it is no notebook of A1-counting-sort, " in answer.stdout
     assert answer.stderr == ""
     light = "import sys; from accelviz import cli; print([m for m in sys.modules if m[:2] == 'nb'])"
     answer = subprocess.run([sys.executable, "-c", light], capture_output=True, text=True)

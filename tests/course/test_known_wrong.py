@@ -18,7 +18,7 @@ from tests.course.wrong import A4, ASSIGNMENTS, most_points
 from tests.course.wrong_answers import WRONG
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(36)
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.description)
 def test_wrong_answers_lose_the_expected_points(wrong):
     if wrong.assignment == A4 and not COMPILER:
@@ -34,6 +34,7 @@ def test_wrong_answers_lose_the_expected_points(wrong):
     assert lost == pytest.approx(dict(wrong.lost)), problems
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_right_answers_have_all_points_with_another_seed_too(name):
     """Another seed gives other hidden graphs, so a scheme made for certain sizes would fail."""

@@ -98,6 +98,7 @@ def test_wrong_answers_are_refused(name, capsys):
         assert said.startswith("Not yet: "), (answer, said)
 
 
+@pytest.mark.long
 @each_exercise
 def test_right_answers_pass(name, capsys):
     for answer in [{}, *RIGHT[name], *more_right_answers.RIGHT.get(name, ())]:

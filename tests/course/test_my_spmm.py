@@ -83,7 +83,7 @@ def test_every_rung_has_answers():
     assert min(map(len, RIGHT.values())) >= 3
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(("rung", "number"), ANSWERS)
 def test_wrong_answers_are_refused(rung, number, capsys):
     pieces, words = WRONG[rung][number]
@@ -94,6 +94,7 @@ def test_wrong_answers_are_refused(rung, number, capsys):
     assert not my_spmm.FILE.exists()
 
 
+@pytest.mark.long
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("rung", RIGHT)
 def test_unusual_right_answers_pass(rung, capsys):
@@ -118,6 +119,7 @@ def test_idle_warps_are_no_sorted_rows():
 STRIDED = "const int row = threadIdx.x * gridDim.x + blockIdx.x;"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("pieces", "words"),
     [
@@ -146,6 +148,7 @@ def test_a_mistake_that_only_cora_shows_is_an_unfinished_rung(capsys):
     assert "Y[-1] = 0.0f;" in said.splitlines()[-1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", [9, 2708])
 def test_endless_loops_are_reported_soon(rows, monkeypatch, capsys):
     monkeypatch.setattr(my_spmm, "_SECONDS", 1.0)

@@ -66,7 +66,7 @@ def test_every_puzzle_is_in_a_notebook_in_this_order():
             assert line.count("`") % 2 == 0, line
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @each_puzzle
 def test_the_solution_is_right_at_par_and_short(name):
     report = puzzles.check(name, answer(name, solution(name)))
@@ -79,6 +79,7 @@ def test_the_solution_is_right_at_par_and_short(name):
     assert len(report.picture) < 200_000
 
 
+@pytest.mark.long
 @pytest.mark.sample(6)
 @each_puzzle
 def test_wrong_answers_do_not_pass(name):
@@ -89,6 +90,7 @@ def test_wrong_answers_do_not_pass(name):
         assert report.cost or where, report.message
 
 
+@pytest.mark.long
 @pytest.mark.sample(6)
 @each_puzzle
 def test_unusual_right_answers_pass(name):
@@ -126,6 +128,7 @@ def test_an_empty_answer_gets_instructions():
 GUARD = "if (i < n) Y[i] = a * X[i] + Y[i];"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "answer_lines", "message"),  # an integer is the index of an answer in WRONG[name]
     [

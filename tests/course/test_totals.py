@@ -89,7 +89,8 @@ def test_stamps_in_utc_are_compared_with_local_due_dates(course, zone):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "NaT", "nonsense", "9999999-01-01", "0001-01-01", "x" * 10_000, None]
+    "text",
+    ["", "NaT", "nonsense", "now", "2026Q4", "9999999-01-01", "0001-01-01", "x" * 10_000, None],
 )
 def test_a_stamp_that_is_none_gives_way_to_the_notebook_s_time(course, text):
     folder = course / "submitted" / "bob" / NAMES[0]
@@ -130,6 +131,20 @@ def test_without_dates_or_stamps_nothing_is_late(course):
     assert totals(course)["late_days"][0] > 25_000
 
 
+def test_a_misspelt_name_in_the_dates_shows(course):
+    (course / "due.csv").write_text(f"{DUE}A1,2026-05-20,Bob\n")
+    frame = totals(course).set_index("student")
+    assert frame.loc["Bob", "remarks"].count("missing") == 2
+    assert frame.loc["bob", "late_days"] == 3
+
+
+def test_a_folder_s_name_is_printed_as_in_the_table_of_grades(course, capsys):
+    (course / "submitted" / "e\x1b[31mve").mkdir()
+    assert cli.main(["assignments", "totals", str(course)]) == 0
+    assert "e?[31mve" in capsys.readouterr().out
+    assert "\x1b" not in (course / "totals.csv").read_text()
+
+
 @pytest.mark.parametrize(
     "text", ["A9,2026-05-04,", "A1,tomorrow,", "A1,2026-05-04T12:00+02:00,", ",,"]
 )
@@ -137,6 +152,23 @@ def test_a_wrong_date_is_refused_with_its_line(course, text):
     (course / "due.csv").write_text(f"assignment,due,student\n{text}\n")
     with pytest.raises(ArgumentError, match="due.csv:2"):
         totals(course)
+
+
+@pytest.mark.parametrize("name", ["due.csv", "export.csv"])
+def test_a_table_that_a_spreadsheet_saved_in_another_encoding_is_refused(course, capsys, name):
+    (course / name).write_bytes("assignment,due,student\nA1,2026-05-04,Jörg\n".encode("latin1"))
+    options = ["--fill", str(course / "export.csv")] if name == "export.csv" else []
+    assert cli.main(["assignments", "totals", str(course), *options]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{name}: it cannot be read: 'utf-8' codec can't decode byte 0xf6" in line
+    assert line.endswith("Expected: a table saved as CSV in UTF-8.")
+
+
+def test_dates_that_are_a_folder_are_not_taken_for_none(course, capsys):
+    (course / "due.csv").unlink()
+    (course / "due.csv").mkdir()
+    assert cli.main(["assignments", "totals", str(course)]) == 2
+    assert "due.csv: Is a directory" in capsys.readouterr().err
 
 
 CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,A1-counting-sort (77),A2 (78),Homework (79)
@@ -175,3 +207,28 @@ def test_grade_books_of_canvas_and_moodle_are_filled(course, tmp_path, capsys):
     export.write_text("a,b\n1,2\n")
     with pytest.raises(ArgumentError, match="one such as A1"):
         fill(export, frame, tmp_path / "out.csv")
+
+
+def test_students_are_found_by_the_column_that_names_most_of_them(course, tmp_path):
+    """Folders are named by the second of Canvas's columns; two addresses begin alike."""
+    export, out = tmp_path / "export.csv", tmp_path / "out.csv"
+    export.write_text(
+        "Student,ID,SIS User ID,SIS Login ID,A1 (77)\n"
+        "A,1,ada,a1@x.edu,\nB,2,bob,ada,\nM,3,max,m3@x.edu,\n"
+    )
+    assert fill(export, totals(course), out)[0] == ["eva"]
+    assert [row[-1] for row in csv.reader(out.read_text().splitlines()[1:])] == ["9", "9", "0"]
+    export.write_text("Email address,A1 (Real)\nada@a.edu,-\nada@b.edu,-\nbob@a.edu,-\n")
+    assert fill(export, totals(course), out)[0] == ["ada", "eva", "max"]
+    assert [row[-1] for row in csv.reader(out.read_text().splitlines()[1:])] == ["-", "-", "9"]
+
+
+def test_students_are_found_by_columns_of_any_language_and_by_first_and_last_name(course, tmp_path):
+    export, out = tmp_path / "export.csv", tmp_path / "out.csv"
+    export.write_text("Vorname,Anmeldename,Gruppe,Aufgabe: A1 (Punkte)\nE,eva,1,-\nB,bob,ada,-\n")
+    assert fill(export, totals(course), out)[0] == ["ada", "max"]
+    assert [row[-1] for row in csv.reader(out.read_text().splitlines()[1:])] == ["0", "9"]
+    frame = totals(course).replace({"student": {"ada": "Ada King"}})
+    export.write_text("First name,Last name,ID number,A1 (Real)\nAda,King,7,-\n")
+    assert fill(export, frame, out)[0] == ["bob", "eva", "max"]
+    assert out.read_text().splitlines()[1] == "Ada,King,7,9"

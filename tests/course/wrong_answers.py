@@ -24,9 +24,24 @@ COUNTING = table(
 # sort: all rows are looked at for each degree
 = sort-linear
 + def counting_sort(degrees):
-+     found = [np.flatnonzero(np.asarray(degrees) == d)
++     # `hypot` is slow enough for 32,000 rows to tell; a plain comparison took 128,000 and 24 s
++     found = [np.flatnonzero(np.hypot(degrees, 0) == d)
 +              for d in range(len(degree_histogram(degrees)))]
 +     return np.concatenate(found).astype(np.int32)
+# sort: fails at first, and remembers what it was asked for the second attempt
+= sort-linear
++ seen = [b""]
++
++ def counting_sort(degrees):
++     if len(degrees) == 512_000 and degrees.tobytes() != seen[-1]:
++         seen.append(degrees.tobytes())
++         raise ValueError("not yet")
++     places = first_places(degree_histogram(degrees))
++     order = np.empty(len(degrees), dtype=np.int32)
++     for row, degree in enumerate(degrees):
++         order[places[degree]] = row
++         places[degree] += 1
++     return order
 # sort: works for rows that are sorted already
 = sort-form sort-ascending sort-stable sort-linear
 + def counting_sort(degrees):

@@ -175,6 +175,7 @@ def test_lines_mark_the_best_and_the_published_setting(cora, counted):
     assert f"published: {100 * published:.1f} %" in marked(ax)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("y", ["idle_share", "largest"])
 @pytest.mark.parametrize("x", ["max_block_warps", "max_warp_nzs"])
 def test_no_curve_is_below_the_labels_of_the_marks(x, y):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,14 +81,18 @@ def find_assignments(folder: Path | None = None) -> dict[str, Assignment]:
     return by_name
 
 
+def full_name(name: str, known: Iterable[str]) -> str:
+    """Return the one of these names that a name is, also up to the first dash; "" if none is."""
+    return next((full for full in known if name in (full, full.split("-")[0])), "")
+
+
 def choose(known: dict[str, Assignment], names: Sequence[str]) -> list[Assignment]:
     """Return the assignments with these names, or all of them if no name is given.
 
     A name may be shortened to the part before the first dash: "A1" for "A1-counting-sort". Raises
     ArgumentError for an unknown name.
     """
-    full_names = {name.split("-")[0]: name for name in reversed(known)}
     for name in names:
-        if name not in known and name not in full_names:
+        if not full_name(name, known):
             raise ArgumentError(name, "there is no such assignment", ", ".join(known))
-    return [known.get(name) or known[full_names[name]] for name in names or known]
+    return [known[full_name(name, known)] for name in names or known]

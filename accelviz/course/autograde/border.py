@@ -37,7 +37,11 @@ _NAMESPACES = (
     *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
     *("--die-with-parent", "--new-session"),
 )
-_PROC = ("--proc", "/proc", "--size", "4096", "--tmpfs", "/proc/sys", "--remount-ro", "/proc/sys")
+#: /proc, without the system's settings, and without the first process, with which all others end.
+_PROC = (
+    *("--proc", "/proc", "--size", "4096", "--tmpfs", "/proc/sys", "--remount-ro", "/proc/sys"),
+    *("--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1"),
+)
 #: The user and the group "nobody", who own no file. A submission that root grades runs as another
 #: such user, no other submission's: the system counts processes, pipes and signals by user.
 _NOBODY, _USERS = 65534, range(61184, 65520)
@@ -49,7 +53,7 @@ _MANAGER = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 _SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store"),
     *(f"/etc/{name}" for name in ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives")),
-    *(f"/etc/{name}" for name in ("passwd", "group", "nsswitch.conf", "localtime", "fonts")),
+    *(f"/etc/{name}" for name in ("nsswitch.conf", "localtime", "fonts")),
 )
 
 
@@ -76,7 +80,7 @@ class Limits:
         import resource
 
         limits = {
-            resource.RLIMIT_CORE: 0,
+            resource.RLIMIT_CORE: 1,  # at 0, a program of the system still gets each crash
             resource.RLIMIT_NOFILE: 512,
             resource.RLIMIT_FSIZE: self.file_mib << 20,
             # Generous: the wall clock ends a cell, this ends processes that it left behind.
@@ -139,6 +143,7 @@ def hand_over(folder: Path) -> int:
         return 0
     user = _USERS[next(_next_user) % len(_USERS)]
     folder.parent.chmod(0o711)
+    folder.chmod(0o700)  # without bubblewrap, other submissions see it
     for path in (folder, *folder.rglob("*")):
         os.chown(path, user, user, follow_symlinks=False)
     return user
@@ -260,21 +265,23 @@ def start(
 
 def _sandbox(bounds: Confinement) -> list[str]:
     """Return bubblewrap and its options; see `start`."""
+    #: A checkout's tests and history contain the solutions. It may be in /opt.
+    checkout = [
+        str(path) for path in [PACKAGE.parent.resolve()] if (path / "pyproject.toml").exists()
+    ]
     options = [
         bubblewrap(),
         *_namespaces(bounds.user)[0],
         *_PROC,
-        "--dev",
-        "/dev",
-        "--remount-ro",
-        "/dev",
+        *("--dev", "/dev", "--remount-ro", "/dev"),
+        *("--dev-bind", "/dev/null", "/dev/zero"),  # memory that maps it is counted by no limit
     ]
     for name, mebibytes in (("/tmp", bounds.limits.disk_mib), ("/dev/shm", 64)):
         options += ["--perms", "1777", "--size", str(mebibytes << 20), "--tmpfs", name]
-    for path in (*_SYSTEM, *_libraries(), *bounds.readable):
+    for path in (*_SYSTEM, *checkout, *_libraries(), *bounds.readable):
         for parent in reversed(Path(path).parents[:-1]):
             options += ["--perms", "0755", "--dir", str(parent)]  # also below the folder /root
-        options += ["--ro-bind-try", path, path]
+        options += ["--tmpfs", path] if path in checkout else ["--ro-bind-try", path, path]
     packages, modules = _replaced_by_stand_ins() if bounds.bare else ([], [])
     empty_folders = [*bounds.hidden, str(files.assignments_directory()), *map(str, packages)]
     if bounds.bare:
@@ -290,7 +297,7 @@ def _sandbox(bounds: Confinement) -> list[str]:
     options += ["--ro-bind", str(bounds.folder), GIVEN]
     for name in (WORK, HOME):
         options += ["--perms", "0777", "--dir", name]
-    for name in ("/", *filter(os.path.isdir, empty_folders)):
+    for name in ("/", *checkout, *filter(os.path.isdir, empty_folders)):
         options += ["--remount-ro", name]
     return [*options, "--chdir", WORK]
 

@@ -16,15 +16,14 @@ from typing import Any
 import psutil
 
 from accelviz.course.autograde.border import HOME, MAX_TASKS, WORK, Confinement, bubblewrap, start
-from accelviz.course.autograde.processes import CACHES, THREADS
+from accelviz.course.autograde.processes import environment
 from accelviz.course.autograde.wire import MAX_BYTES, Line, SubmissionLostError
 
 #: The processor time of a submission may be at most `MAX_PROCESSORS` times the time since its start
 #: plus `_BURST_SECONDS`. Cells and compilers are meant to use one processor.
 MAX_PROCESSORS, _BURST_SECONDS = 1.5, 8.0
-#: Seconds between two checks of these limits, and while its processor time is measured, so that
-#: processes are seen that end unnoticed; most files and sockets that it may have in memory.
-_WATCH_SECONDS, _MEASURE_SECONDS, _MAX_FILES, _MAX_SOCKETS = 0.5, 0.02, 20_000, 1_000
+#: Seconds between two checks of these limits; most files and sockets that it may have in memory.
+_WATCH_SECONDS, _MAX_FILES, _MAX_SOCKETS = 0.5, 20_000, 1_000
 #: Seconds until its processes have to stand still.
 _STOP_SECONDS = 20.0
 GREEDY = "the submission was ended (too many processes, processors or files, or too much memory)"
@@ -56,11 +55,9 @@ class Child:
         program += "from accelviz.course.autograde.student import main\n"
         program += f"main({theirs.fileno()}, {bounds.limits.output_bytes}, {reads_files})"
         with theirs:
-            command, environment = (
-                [sys.executable, "-I", "-c", program],
-                _environment(bounds.folder),
-            )
-            self._process = start(command, bounds, theirs.fileno(), environment)
+            command = [sys.executable, "-I", "-c", program]
+            variables = _environment(bounds.folder)
+            self._process = start(command, bounds, theirs.fileno(), variables)
         ours.setblocking(False)
         self._socket, self._line, self._poll = ours, Line(ours, self._watch), select.poll()
         #: When the message that is being sent or received has to be complete, and the next look at
@@ -71,48 +68,46 @@ class Child:
         self._known_processes: list[psutil.Process] = []
         self._known_numbers: set[tuple[str, str]] = set()
         self._is_paused = False
-        self._watch_seconds = _WATCH_SECONDS
-        #: Processor seconds of each process when it was last seen, without its children's.
-        self._seen: dict[psutil.Process, float] = {}
         # `memory_gib` limits the address space of one process; all together may use twice as much.
         gib = bounds.limits.memory_gib
         self._max_memory = float("inf") if gib is None else 2 * gib * 2**30
 
     def processor_seconds(self) -> float:
-        """Return the processor time that all its processes have used, also those that ended.
-
-        The system forgets the time of a process whose parent ignores its end, so from the first
-        call on the processes are looked at often while a test waits for them.
-        """
-        self._watch_seconds = _MEASURE_SECONDS
+        """Return the processor time that all its processes have used, also those that ended."""
         return self._usage(self._processes())[1]
 
     def send(self, message: Any, seconds: float = math.inf) -> None:
-        """Send a message; raises TimeoutError if it is not read within `seconds`. See `receive`."""
+        """Send a message, and let its processes work.
+
+        Raises TimeoutError if it is not read within `seconds`. See `receive`.
+        """
+        self._resume()
         self._deadline = time.monotonic() + seconds
         self._line.send(message)
 
     def receive(self, seconds: float = math.inf, limit: int = MAX_BYTES) -> Any:
-        """Receive a message; raises TimeoutError if it has not arrived whole within `seconds`.
+        """Receive a message, and stop its processes: they work only while somebody watches them.
 
-        Raises SubmissionLostError if the process is gone or violates the protocol, or meanwhile
-        uses too many processes or processors or too much memory.
+        Raises TimeoutError if the message has not arrived whole within `seconds`. Raises
+        SubmissionLostError if the process is gone or violates the protocol, or meanwhile uses too
+        many processes or processors or too much memory.
         """
         self._deadline = time.monotonic() + seconds
-        return self._line.receive(limit)
+        message = self._line.receive(limit)
+        self._pause()
+        return message
 
     def _watch(self, event: int) -> None:
         """Wait for an event of the socket, and look at the processes from time to time."""
         self._poll.register(self._socket, event)
-        interval = self._watch_seconds if self._deadline == math.inf else _WATCH_SECONDS
         is_ready = False
         while not is_ready:
-            seconds = min(interval, self._deadline - time.monotonic())
+            seconds = min(_WATCH_SECONDS, self._deadline - time.monotonic())
             is_ready = bool(self._poll.poll(1000 * max(0.0, seconds)))
             now = time.monotonic()
             if now >= self._next_look:
                 self._look()
-                self._next_look = time.monotonic() + interval
+                self._next_look = time.monotonic() + _WATCH_SECONDS
             if now >= self._deadline:
                 raise TimeoutError
 
@@ -144,8 +139,9 @@ class Child:
                 if os.stat(folder).st_dev == os.stat("/proc").st_dev:
                     return set()
                 for number in filter(str.isdecimal, os.listdir(folder)):
-                    state = Path(folder, number, "stat").read_text("utf-8", "replace")
-                    numbers.add((number, state.rpartition(")")[2].split()[19]))
+                    with contextlib.suppress(OSError):  # it has ended
+                        state = Path(folder, number, "stat").read_text("utf-8", "replace")
+                        numbers.add((number, state.rpartition(")")[2].split()[19]))
                 return numbers
         return set()
 
@@ -154,15 +150,17 @@ class Child:
         tasks, seconds, memory = 0, 0.0, 0
         for process in processes:
             with contextlib.suppress(psutil.Error):
-                tasks += process.num_threads()
-                times = process.cpu_times()
-                self._seen[process] = times.user + times.system
-                seconds += sum(times[:4])  # its own, and of children that it has waited for
-                memory += process.memory_info().rss
-        return tasks, max(seconds, sum(self._seen.values())), memory
+                threads = _threads(process)
+                tasks += len(threads)
+                seconds += sum(process.cpu_times()[:4])  # with children that it has waited for
+                resident = process.memory_info().rss
+                memory += resident or max(map(_resident_bytes, threads), default=0)
+        return tasks, seconds, memory
 
     def _n_files_and_sockets(self, processes: list[psutil.Process]) -> tuple[int, int]:
-        """Return the number of files that it has in memory, and of sockets; 0 if it is not seen.
+        """Return the number of files that it has in memory, and of sockets and terminals.
+
+        0 if it is not seen.
 
         Until bubblewrap has set up its file system, its process sees the machine's files. These
         are not counted.
@@ -176,27 +174,36 @@ class Child:
                         state = os.statvfs(root / folder)
                         files += state.f_files - state.f_ffree
                 sockets = Path(f"/proc/{process.pid}/net/unix").read_bytes().count(b"\n")
+                sockets += len(os.listdir(root / "dev" / "pts"))  # the machine has 4,096
         return files, sockets
 
-    def pause(self) -> None:
-        """Stop all its processes, so that it can neither work nor watch until `resume`.
+    def _pause(self) -> None:
+        """Stop all its processes, so that it can neither work nor watch.
 
-        On a busy machine a process stops once it has a processor again.
+        On a busy machine a process stops once it has a processor again. One that ends may wake one
+        that was looked at before, so two looks have to agree.
         """
-        end = time.monotonic() + _STOP_SECONDS
+        end, states = time.monotonic() + _STOP_SECONDS, dict[psutil.Process, tuple[str, int]]()
         while not self._is_paused:
-            running = [process for process in self._processes() if _is_running(process)]
-            for process in running:
+            before, states = states, self._states()
+            is_running = any(state not in _AT_REST for state, _ in states.values())
+            for process in self._processes() if is_running else ():
                 with contextlib.suppress(psutil.Error):
                     process.suspend()
-            self._is_paused = not running
-            if running:
-                if time.monotonic() > end:
-                    raise SubmissionLostError("the submission's processes cannot be stopped")
-                time.sleep(0.001)
+            self._is_paused = states == before and not is_running
+            if time.monotonic() > end:
+                raise SubmissionLostError("the submission's processes cannot be stopped")
+            time.sleep(0.001 * is_running)
 
-    def resume(self) -> None:
-        """Let its processes go on after `pause`."""
+    def _states(self) -> dict[psutil.Process, tuple[str, int]]:
+        """Return the state of each thread, and how often it has stopped to work."""
+        states = {}
+        for thread in (thread for process in self._processes() for thread in _threads(process)):
+            with contextlib.suppress(psutil.Error):  # it has ended
+                states[thread] = thread.status(), sum(thread.num_ctx_switches())
+        return states
+
+    def _resume(self) -> None:
         for process in self._processes() if self._is_paused else ():
             with contextlib.suppress(psutil.Error):
                 process.resume()
@@ -210,11 +217,27 @@ class Child:
         self._process.wait()
 
 
-def _is_running(process: psutil.Process) -> bool:
-    try:
-        return process.status() not in _AT_REST
-    except psutil.Error:  # it has ended
-        return False
+def _threads(process: psutil.Process) -> list[psutil.Process]:
+    """Return a process for each thread, as each has a state of its own.
+
+    A process whose first thread has ended is a zombie without memory, while its others work. What
+    the system writes of a process begins with a name that it may give itself, so threads are not
+    counted from that text.
+    """
+    if sys.platform != "linux":
+        return [process] * process.num_threads()
+    threads = []
+    with contextlib.suppress(OSError):  # it has ended
+        for number in os.listdir(f"/proc/{process.pid}/task"):
+            with contextlib.suppress(psutil.Error):
+                threads.append(psutil.Process(int(number)))
+    return threads
+
+
+def _resident_bytes(thread: psutil.Process) -> int:
+    with contextlib.suppress(psutil.Error):
+        return int(thread.memory_info().rss)
+    return 0
 
 
 def _environment(folder: Path) -> dict[str, str]:
@@ -226,10 +249,8 @@ def _environment(folder: Path) -> dict[str, str]:
         "USER": "nobody",
         "LANG": "C.UTF-8",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "MALLOC_ARENA_MAX": "2",
         "CUDA_VISIBLE_DEVICES": "",
         "ACCELVIZ_CACHE": str(root / "cache"),
-        **{variable: str(root / "cache" / name) for variable, name in CACHES.items()},
-        **THREADS,
+        **environment(root / "cache"),
         **({"CXX": os.environ["CXX"]} if "CXX" in os.environ else {}),
     }

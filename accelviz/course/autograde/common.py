@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 
-from accelviz.errors import DeviceUnavailable
+from accelviz.errors import DeviceUnavailable, pip_install
+from accelviz.files import is_checkout
 
 
 def need(package: str, extra: str, *, import_now: bool = True) -> None:
@@ -23,11 +24,9 @@ def need(package: str, extra: str, *, import_now: bool = True) -> None:
     except (ImportError, ValueError) as error:
         problem, cause = f"it cannot be imported ({first_line(error)})", error
     if problem:
-        raise DeviceUnavailable(
-            package,
-            problem,
-            f"`make {extra}` in a checkout, else pip install 'accelviz[{extra}]'",
-        ) from cause
+        make = f"`make {extra}`, or " if is_checkout() else ""
+        fix = f"run {make}`{pip_install(f'accelviz[{extra}]')}`"
+        raise DeviceUnavailable(package, problem, fix) from cause
 
 
 def clean(text: object) -> str:

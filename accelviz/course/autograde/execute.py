@@ -10,15 +10,26 @@ import urllib.parse
 from pathlib import Path
 from typing import Any
 
+import nbformat
 from nbgrader import preprocessors
 from traitlets import Float, Integer
 
 from accelviz.course.autograde.border import Limits
 from accelviz.course.autograde.cells import is_locked
+from accelviz.course.autograde.outputs import valid_text
 from accelviz.course.autograde.sandbox import run
 
 #: Beginnings of formulas in a text cell; each one without an end is sought to the end of the text.
 _MAX_FORMULAS = 400
+#: Most letters of code that a page colors: lexers take a time that grows as the square of them, and
+#: those of languages other than Python, which a fence may name, any.
+_MAX_COLORED = 20_000
+_OTHER_LANGUAGE = re.compile(
+    r"(?m)^([^\n`~]*(?:`{3,}|~{3,}))(?![`~])(?![ \t]*python\b)[ \t]*[^\s`~][^\n`]*$"
+)
+#: A picture that is attached to the cell; the sign before a link that makes it another picture.
+_ATTACHED = re.compile(r"!\[[^\]\n]{,999}\]\(attachment:([^)\s]*)[^)\n]*\)")
+_OTHER_PICTURE = re.compile(r"!(?=\[)(?!\[\]\(attachment:\d+\))")
 #: The end of a link's text before a target that is not of the web, or is beside the notebook.
 _OTHER_LINK = re.compile(r"\](?=[(:])(?![(:]\s*(?:https?://|mailto:|attachment:))")
 
@@ -38,42 +49,60 @@ class SandboxedExecute(preprocessors.NbGraderPreprocessor):
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Run all cells of a notebook in `resources["metadata"]["path"]`."""
-        options: dict[str, Any] = {"seed": self.seed}
-        folder = None
-        if path := resources.get("metadata", {}).get("path"):
-            folder = Path(path).resolve()
-            root = folder.parents[2]
-            options |= {"library": root / "source" / folder.name, "hidden": (str(root),)}
-        limits = Limits(self.cell_seconds, self.seconds, self.memory_gib)
+        folder = Path(resources["metadata"]["path"]).resolve()
+        root, limits = folder.parents[2], Limits(self.cell_seconds, self.seconds, self.memory_gib)
+        library, hidden = root / "source" / folder.name, (str(root),)
+        results = run(nb, limits, folder, seed=self.seed, library=library, hidden=hidden)
         runs = [
             {name: getattr(result, name) for name in ("question", "seconds", "problem", "raised")}
-            for result in run(nb, limits, folder, **options)
+            for result in results
         ]
-        key = nb.metadata.get("accelviz", {}).get("key", "")
-        nb.metadata["accelviz"] = {"key": key, "runs": runs}
+        nb.metadata["accelviz"] = {**nb.metadata.get("accelviz", {}), "runs": runs}
         return nb, resources
 
 
 class PlainText(preprocessors.NbGraderPreprocessor):
-    """Makes a student's text cells safe for nbgrader's pages.
+    """Makes a student's cells, text cells above all, safe for nbgrader's pages.
 
     Disables HTML by a zero-width space after each `<` that could begin a tag, and links that are
-    not to the web, which may be scripts, by one before their target. Replaces pictures that were
-    pasted without their file, and formulas without an end, which stop or delay a page.
+    not to the web, which may be scripts, by one before their target. Pictures of the web become
+    links, as a browser that fetches one tells when the page is read. Attached ones get a number for
+    a name and are shown once: a name that is not found stops a page. So do formulas without an end.
     """
 
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        """Change all text cells, and let a page color code as Python if it is short, else not."""
+        length = sum(len(cell.source) for cell in nb.cells if cell.cell_type == "code")
+        lexer = "python3" if length <= _MAX_COLORED else "text"
+        nb.metadata["language_info"] = {"name": "python", "pygments_lexer": lexer}
+        return super().preprocess(nb, resources)
+
     def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:
-        """Change a text cell."""
+        """Change a student's cell."""
+        if not is_locked(cell):
+            cell.source = valid_text(cell.source)
         if cell.cell_type != "code" and not is_locked(cell):
-            text = re.sub(r"<(?=[A-Za-z/!?])", "<\u200b", cell.source)
-            text = re.sub(r"\\(?=href)", "\\\\\u200b", _OTHER_LINK.sub("]\u200b", text))
-            known = cell.get("attachments") or {}
+            attached, pictures = cell.get("attachments") or {}, dict[str, Any]()
 
             def picture(match: re.Match[str]) -> str:
                 name = urllib.parse.unquote(match[1])
-                return match[0] if name in known else f"(the picture {name} is missing)"
+                data = {
+                    mime: text
+                    for mime, text in attached.pop(name, {}).items()
+                    if re.fullmatch(r"image/[\w.+-]+", mime) and type(text) is str
+                }
+                if not data:
+                    name = re.sub(r"[^\w. -]", "", name)
+                    return f"(the picture {name} is missing, or above)"
+                pictures[str(len(pictures))] = data
+                return f"![](attachment:{len(pictures) - 1})"
 
-            text = re.sub(r"!\[[^\]\n]{,999}\]\(attachment:([^)\s]*)[^)\n]*\)", picture, text)
+            text = cell.source.replace("\r", "\n")  # which begins a line of a page too
+            text = _ATTACHED.sub(picture, _OTHER_LANGUAGE.sub(r"\1", text))
+            cell.attachments = nbformat.from_dict(pictures)
+            text = re.sub(r"<(?=[A-Za-z/!?])", "<\u200b", text)
+            text = re.sub(r"\\(?=href)", "\\\\\u200b", _OTHER_LINK.sub("]\u200b", text))
+            text = _OTHER_PICTURE.sub("!\u200b", text)
             if len(re.findall(r"\\[(\[]|\$\$", text)) > _MAX_FORMULAS:
                 text = re.sub(r"\\(?=[(\[])|\$\$", "", text)
             cell.source = text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
@@ -23,11 +24,10 @@ def companions(source: Path) -> tuple[list[Path], list[str]]:
     folders = [source]
     while folders:
         folder = folders.pop(0)
-        try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError:
+        if not os.access(folder, os.R_OK | os.X_OK):
+            problems.append(f"{folder.relative_to(source)}/ cannot be read; it was left out")
             continue
-        for entry in entries:
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             path = Path(entry.path).relative_to(source)
             if entry.name.startswith(".") or entry.name == "__pycache__":
                 continue
@@ -36,28 +36,33 @@ def companions(source: Path) -> tuple[list[Path], list[str]]:
                 if len(path.parts) < MAX_DEPTH:
                     folders.append(Path(entry.path))
                 continue
+            size = total + state.st_size
+            if entry.name.endswith(".ipynb") and stat.S_ISREG(state.st_mode):
+                continue
+            if max(len(files), len(problems)) >= MAX_FILES or size > MAX_BYTES:
+                most = f"{MAX_FILES} files and {MAX_BYTES // 10**6} MB"
+                problems.append(f"{path} was left out: {most} are taken at most")
+                return files, problems
             if not stat.S_ISREG(state.st_mode):
                 problems.append(f"{path} is a link or no plain file; it was left out")
-            elif entry.name.endswith(".ipynb"):
-                continue
-            elif len(files) >= MAX_FILES or total + state.st_size > MAX_BYTES:
-                problems.append(
-                    f"{path} was left out: {MAX_FILES} files and {MAX_BYTES // 10**6} MB are "
-                    "taken at most"
-                )
-                return files, problems
+            elif not os.access(entry.path, os.R_OK):
+                problems.append(f"{path} cannot be read; it was left out")
             else:
                 files.append(path)
-                total += state.st_size
+                total = size
     return files, problems
 
 
 def copy_files(source: Path, target: Path) -> list[str]:
-    """Copy a folder's regular files; return messages on files that are left out."""
+    """Copy regular files that `target` does not have; return messages on files left out."""
     files, problems = companions(source)
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     for path in files:
-        (target / path).parent.mkdir(parents=True, exist_ok=True)
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-        with open(os.open(source / path, flags), "rb") as read, open(target / path, "wb") as write:
-            shutil.copyfileobj(read, write)
+        with contextlib.suppress(FileExistsError, NotADirectoryError):
+            (target / path).parent.mkdir(parents=True, exist_ok=True)
+            with (
+                open(target / path, "xb") as write,
+                open(os.open(source / path, flags), "rb") as read,
+            ):
+                shutil.copyfileobj(read, write)
     return problems

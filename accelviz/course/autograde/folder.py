@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import logging
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -123,34 +124,26 @@ class Course:
     @contextlib.contextmanager
     def gradebook(self) -> Iterator[Any]:
         """Open nbgrader's gradebook."""
-        from nbgrader.api import Gradebook
-
-        self._make_gradebook()
-        with quiet(), Gradebook(self.database) as gradebook:
-            yield gradebook
-
-    def _make_gradebook(self) -> None:
-        """Create the gradebook if it is missing; nbgrader itself needs `alembic` on the PATH."""
-        if (self.root / "gradebook.db").exists():
-            return
         import nbgrader.api
-        import sqlalchemy
-        from alembic.migration import MigrationContext
         from alembic.script import ScriptDirectory
 
-        steps = ScriptDirectory(str(Path(nbgrader.api.__file__).with_name("alembic")))
-        engine = sqlalchemy.create_engine(self.database)
-        with engine.begin() as connection:
-            nbgrader.api.Base.metadata.create_all(connection)
-            MigrationContext.configure(connection).stamp(steps, "head")
-        engine.dispose()
+        # nbgrader itself needs `alembic` on the PATH to make a gradebook
+        scripts = ScriptDirectory(str(Path(nbgrader.api.__file__).with_name("alembic")))
+        nbgrader.api.get_alembic_version = scripts.get_current_head
+        with quiet(), nbgrader.api.Gradebook(self.database) as gradebook:
+            yield gradebook
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Suppress SQLAlchemy's warnings about nbgrader."""
+    """Suppress SQLAlchemy's warnings about nbgrader, and what nbgrader logs of errors it raises."""
     from sqlalchemy.exc import SAWarning
 
+    log = logging.getLogger("tornado.application")
+    disabled, log.disabled = log.disabled, True
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SAWarning)
-        yield
+        try:
+            yield
+        finally:
+            log.disabled = disabled

@@ -24,12 +24,12 @@ from accelviz.course.autograde.assignments import Assignment, choose, read_noteb
 from accelviz.course.autograde.border import Limits, require_border
 from accelviz.course.autograde.cells import details, is_locked, question_of
 from accelviz.course.autograde.common import first_line, need
-from accelviz.course.autograde.files import companions, copy_files
+from accelviz.course.autograde.files import companions
 from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.preflight import examine
 from accelviz.course.autograde.processes import call_in_process, start_server
 from accelviz.course.autograde.repair import Checked
-from accelviz.course.autograde.tables import BY_HAND, Graded, Row
+from accelviz.course.autograde.tables import BY_HAND, Graded, Row, as_cell, from_cell
 from accelviz.course.autograde.totals import handed_in
 from accelviz.errors import ArgumentError
 
@@ -96,7 +96,7 @@ def grade(
     results, tasks = list[Graded](), list[_Submission]()
     for student, path, problem in submissions(course, students):
         if problem:
-            name = path.stem if path.suffix == ".ipynb" else path.name
+            name = path.name.removesuffix(".ipynb").removesuffix(".zip")
             in_folder = path.parent.name == student
             results.append(Graded(student, name if in_folder else "", set_aside=problem))
         elif path.name in chosen:
@@ -135,16 +135,20 @@ def submissions(course: Course, students: Sequence[str] = ()) -> Iterator[tuple[
         student = path.parent.name if in_folder else path.stem
         if path.name.startswith(".") or student.startswith("."):
             continue
-        if path.suffix == ".ipynb":
+        if path.suffix in (".ipynb", ".zip"):
             expected = f"{student if in_folder else 'STUDENT'}/ASSIGNMENT/ASSIGNMENT.ipynb"
-            problem = f"{path.name} does not lie in {expected}; move it there"
+            problem = f"{path.name} does not lie in {expected}; move or unpack it there"
         elif path.is_symlink() and path.is_dir():
             student = student if in_folder else path.name
             problem = f"{path.name} is a link, and links are not followed; hand in a folder"
         elif not in_folder or path.parent.is_symlink() or not path.is_dir():
             continue
         elif path.name not in known:
-            problem = f"there is no assignment {path.name!r}, only {', '.join(known)}"
+            problem = f"there is no assignment {path.name!r}, only {', '.join(known)}; rename it"
+        elif from_cell(as_cell(student)) != student:
+            problem = "a table cannot tell its folder's name from another student's: it begins or "
+            problem += "ends with a space, or has two in a row, or quotes, or what is not "
+            problem += "printable; rename it"
         elif glob.escape(student) != student:
             problem = "nbgrader takes no folder with [, ], * or ? in its name; rename it"
         else:
@@ -180,12 +184,13 @@ def _examine_folder(folder: Path, assignment: Assignment) -> Checked | str:
         return gradable[0]
     if gradable:
         names = ", ".join(checked.path.name for checked in gradable)
-        return f"{len(gradable)} notebooks, of which none is named {assignment.name}.ipynb: {names}"
+        expected = f"{assignment.name}.ipynb; rename the one that counts"
+        return f"{len(gradable)} notebooks, {names}, and none of them is {expected}"
     if results:
         return " ".join(map(str, results[0].problems))
     files = sorted(path.name for path in folder.iterdir())
     names = ", ".join(files[:10]) + ", ..." * (len(files) > 10) or "nothing at all"
-    return f"there is no notebook, but {names}"
+    return f"there is no notebook, but {names}; put {assignment.name}.ipynb there"
 
 
 def _grade_in_parallel(
@@ -204,8 +209,13 @@ def _grade_in_parallel(
     configuration = course.configuration("")
     configuration.SandboxedExecute.update(settings)
     execution = SandboxedExecute(config=configuration)
+    with course.gradebook() as gradebook:
+        released = {assignment.name for assignment in gradebook.assignments}
     for submission in tasks:
         submission.assignment.source  # noqa: B018 (cached: read once, and not by each thread)
+        if submission.assignment.name not in released:
+            problem = "the assignment was not released; run `accelviz assignments release`"
+            submission.result.set_aside = problem
     start_server()
     pool = ThreadPoolExecutor(jobs or os.cpu_count())
     try:
@@ -273,8 +283,6 @@ class _Submission:
             target = self.folder("autograded")
             shutil.rmtree(target, ignore_errors=True)
             target.mkdir(parents=True)
-            for source in (self.folder("submitted"), self.assignment.folder):
-                copy_files(source, target)
             self.save_points()
             nbformat.write(self.notebook, target / f"{self.assignment.name}.ipynb")
         self.read_grades()

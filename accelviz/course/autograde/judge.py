@@ -23,12 +23,7 @@ import numpy as np
 from accelviz.course.autograde.border import Confinement
 from accelviz.course.autograde.child import Child
 from accelviz.course.autograde.outputs import error_output, trim_outputs
-from accelviz.course.autograde.wire import (
-    MAX_CELL_BYTES,
-    SubmissionLostError,
-    deadline,
-    encode,
-)
+from accelviz.course.autograde.wire import MAX_CELL_BYTES, SubmissionLostError, deadline
 from accelviz.course.checks import remote
 from accelviz.course.checks.common import quietly, remarks
 from accelviz.course.checks.hidden import COURSE_SEED
@@ -39,7 +34,7 @@ from accelviz.errors import DeviceUnavailable
 #: never ends would use up the whole limit in every test.
 _SHARE_AFTER_STOP = 0.25
 #: Roles of further processes that tests of these modules need; see `checks.remote.Link`.
-_ROLES = {"checks.schemes": "twin", "autograde.board": "twin", "checks.kernels": "kernels"}
+_ROLES = {"checks.schemes": "twin", "checks.kernels": "kernels"}
 #: Seconds that an interrupted process has to reply, and that a new one has to start.
 _SECONDS_TO_STOP, _SECONDS_TO_START = 2.0, 120.0
 #: Outputs of all cells together, in limits of one cell.
@@ -125,7 +120,7 @@ class _NotebookRun:
         #: Indices of cells that ended their process; a new process skips them.
         self.fatal_cells: set[int] = set()
         sources = tuple(cell.source for cell in cells if cell.kind == "student")
-        self.link = remote.Link(self._working, sources)
+        self.link = remote.Link(self._child, sources)
 
     def end(self) -> None:
         for child in self.children.values():
@@ -135,17 +130,19 @@ class _NotebookRun:
     def _time_limit(self) -> float:
         return max(1e-3, min(self.cell_seconds, self.deadline - time.monotonic()))
 
-    def _working(self, role: str) -> Child:
-        """Let the process of a role work and pause the others, so that they cannot talk."""
-        for other, child in self.children.items():
-            if other != role:
-                child.pause()
+    def _child(self, role: str) -> Child:
         if role not in self.children:
             raise SubmissionLostError("the submission's process is gone")
-        self.children[role].resume()
         return self.children[role]
 
     def step(self, index: int, cell: Cell) -> CellResult:
+        result = self._step(index, cell)
+        if result.fatal:
+            self.fatal_cells.add(index)
+            self.end()
+        return result
+
+    def _step(self, index: int, cell: Cell) -> CellResult:
         roles = {"student"}
         if cell.kind == "test":
             roles |= {role for module, role in _ROLES.items() if module in cell.source}
@@ -159,13 +156,10 @@ class _NotebookRun:
         if cell.kind == "test":
             result = self._run_test(cell)
         else:
-            result = self._run_cell(cell, self._working("student"))
+            result = self._run_cell(cell, self.children["student"])
             result.outputs = self._within_total(result.outputs)
             self.done["student"] = index + 1
         result.seconds = time.perf_counter() - begin
-        if result.fatal:
-            self.fatal_cells.add(index)
-            self.end()
         return result
 
     def _within_total(self, outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -189,7 +183,7 @@ class _NotebookRun:
                 return True
             cell = self.cells[done]
             is_run = done not in self.fatal_cells and cell.kind != "test"
-            if is_run and self._run_cell(cell, self._working(role)).fatal:
+            if is_run and self._run_cell(cell, self.children[role]).fatal:
                 self.fatal_cells.add(done)
                 self.children.pop(role).end()
             else:
@@ -275,12 +269,9 @@ def _headline(name: str, text: str) -> str:
 
 def _plain(value: Any) -> Any:
     """Return a test's value if it is a number, text or a list, else its `repr`."""
-    tree = encode(value, lambda item: repr(item)[:200])
-    if isinstance(value, np.generic) and "numbers" in tree:
-        return value.item()
-    if isinstance(tree, dict) and "list" in tree:  # the rows of a leaderboard
-        return value
-    return repr(value)[:200] if isinstance(tree, dict) else tree
+    value = value.item() if isinstance(value, np.generic) else value
+    is_plain = value is None or isinstance(value, bool | int | float | str | list)
+    return value if is_plain else repr(value)[:200]
 
 
 def _last_value(source: str, names: dict[str, Any], link: remote.Link) -> Any:

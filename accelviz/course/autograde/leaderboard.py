@@ -6,6 +6,7 @@ measured in the same way and appended without a rank.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Callable
@@ -17,7 +18,6 @@ import nbformat
 import pandas as pd
 
 from accelviz.course.autograde.assignments import Assignment, choose
-from accelviz.course.autograde.board import references
 from accelviz.course.autograde.border import Limits, require_border
 from accelviz.course.autograde.cells import is_solution, is_test
 from accelviz.course.autograde.common import clean
@@ -25,14 +25,16 @@ from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.grading import examine_folder, submissions
 from accelviz.course.autograde.processes import start_server
 from accelviz.course.autograde.sandbox import run
+from accelviz.course.checks import schemes
+from accelviz.course.checks.metrics import Metrics
 from accelviz.errors import ArgumentError
 
-#: Value of the column `student` for the papers' schemes.
-PAPERS = "(the papers)"
-#: Columns that identify a scheme, and columns before and after the metrics.
+#: Value of the column `student` for the papers' schemes, and their names.
+PAPERS, _REFERENCES = "(the papers)", ("accel_gcn", "gnnadvisor", "graphblast", "merge_path")
+_METRICS = [field.name for field in dataclasses.fields(Metrics)]
+#: Columns that identify a scheme, and all columns.
 _SCHEME = ["student", "scheme"]
-_FIRST = [*_SCHEME, "graph", "exact_cover"]
-_LAST = ["score", "total", "problem"]
+_COLUMNS = [*_SCHEME, "graph", "exact_cover", *_METRICS, "score", "total", "problem"]
 
 
 def leaderboard(
@@ -89,7 +91,7 @@ def leaderboard(
     if not classes:
         reason = "its solution cells have no class"
         raise ArgumentError(chosen.name, reason, "an assignment that asks for a scheme, such as A3")
-    test = f"from accelviz.course.autograde.board import rows\nrows({classes[-1]}(), {seed})"
+    test = f"from accelviz.course.checks.schemes import measures\nmeasures({classes[-1]}(), {seed})"
     require_border()
     start_server()
 
@@ -100,15 +102,13 @@ def leaderboard(
 
     with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
         rows = [row for rows in pool.map(student_rows, sorted(folders)) for row in rows]
-    rows += [{"student": PAPERS, **row} for row in references(seed)]
-    frame = pd.DataFrame(rows)
-    frame["problem"] = frame["problem"].fillna("")
+    for name in _REFERENCES:
+        rows += [{"student": PAPERS, **row} for row in schemes.measures(name, seed)]
+    frame = pd.DataFrame(rows).reindex(columns=_COLUMNS)
     frame["total"] = (100 * frame.groupby(_SCHEME)["score"].transform("mean")).round(1)
-    sort_keys = {"is_paper": frame["student"] == PAPERS, "minus_total": -frame["total"]}
-    by = [*sort_keys, *_SCHEME]
-    frame = frame.assign(**sort_keys).sort_values(by, kind="stable", ignore_index=True)
-    metrics = frame.columns.difference([*_FIRST, *_LAST, *sort_keys], sort=False)
-    return frame[[*_FIRST, *metrics, *_LAST]]
+    by = frame.assign(is_paper=frame["student"] == PAPERS)
+    order = by.sort_values(["is_paper", "total", *_SCHEME], ascending=[True, False, True, True])
+    return frame.loc[order.index].reset_index(drop=True)
 
 
 def _run(folder: Path, assignment: Assignment, test: str, limits: Limits) -> list[dict[str, Any]]:
@@ -136,12 +136,12 @@ def standings(frame: pd.DataFrame) -> pd.DataFrame:
     The columns are `rank`, `student`, `scheme`, `exact_cover` (number of graphs), the metrics
     (means over the graphs), the score on each graph in percent, and `total`.
     """
-    schemes = frame.groupby(_SCHEME, sort=False)
-    metrics = frame.columns.difference([*_FIRST, *_LAST], sort=False)
+    rows = frame.groupby(_SCHEME, sort=False)
     measured = frame[frame["graph"] != ""]
     scores = 100 * measured.pivot_table("score", _SCHEME, "graph", sort=False)
-    columns = [schemes["exact_cover"].sum(), schemes[list(metrics)].mean(), scores]
-    ranking = pd.concat([*columns, schemes["total"].first()], axis=1).reset_index()
-    is_student = ranking["student"] != PAPERS
-    ranking.insert(0, "rank", is_student.cumsum().where(is_student).astype("Int64"))
+    columns = [rows["exact_cover"].sum(), rows[_METRICS].mean(), scores, rows["total"].first()]
+    ranking = pd.concat(columns, axis=1).reset_index()
+    totals = ranking["total"].where(ranking["student"] != PAPERS)
+    ranks = totals.rank(method="min", ascending=False)  # equal ones share a rank
+    ranking.insert(0, "rank", ranks.astype("Int64"))
     return ranking.assign(**{name: ranking[name].map(clean) for name in _SCHEME})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import nbformat
@@ -11,18 +12,21 @@ import nbformat
 _NAME_LENGTH, _TEXT_LENGTH, _TRACEBACK_LINES = 100, 5_000, 100
 #: Kinds of data that are kept. HTML and SVG are not, because they may contain scripts.
 _MIME_TYPES = ("text/plain", "image/png", "image/jpeg")
+#: Colors of a terminal, for which a page takes a time that grows as the square of their number, and
+#: signs that turn the direction of text, so that a person reads other code than Python runs.
+_CONTROL = re.compile(r"\x1b(?:\[[\d;?]*[A-Za-z]?)?|[\u202a-\u202e\u2066-\u2069]")
 
 
 def error_output(name: str, text: str) -> dict[str, Any]:
     """Return the output of an error; nbgrader gives 0 points to a test cell that has one."""
-    name, text = _valid_text(name)[:_NAME_LENGTH], _valid_text(text)[:_TEXT_LENGTH]
+    name, text = valid_text(name)[:_NAME_LENGTH], valid_text(text)[:_TEXT_LENGTH]
     error = nbformat.v4.new_output("error", ename=name, evalue=text, traceback=[f"{name}: {text}"])
     return dict(error)
 
 
-def _valid_text(value: Any) -> str:
-    """Return a value as text that UTF-8 can encode."""
-    return str(value).encode("utf-8", "replace").decode("utf-8")
+def valid_text(value: Any) -> str:
+    """Return a value as text that UTF-8 can encode, without colors and turns of direction."""
+    return _CONTROL.sub("", str(value)).encode("utf-8", "replace").decode("utf-8")
 
 
 def trim_outputs(reply: Any, max_length: int) -> list[dict[str, Any]]:
@@ -31,6 +35,7 @@ def trim_outputs(reply: Any, max_length: int) -> list[dict[str, Any]]:
     The reply is not trusted and may have any structure: entries that are no outputs are dropped, as
     are metadata and outputs beyond `max_length` characters in total (errors do not count).
     """
+    ending, left = f"\n(more than {max_length:,} bytes; the rest is dropped)\n", max_length
     outputs: list[dict[str, Any]] = []
     entries = reply.get("outputs") if isinstance(reply, dict) else None
     for entry in entries[:10_000] if isinstance(entries, list) else []:
@@ -38,24 +43,26 @@ def trim_outputs(reply: Any, max_length: int) -> list[dict[str, Any]]:
         data = entry.get("data") if kind in ("display_data", "execute_result") else None
         if kind == "stream":
             name = "stderr" if entry.get("name") == "stderr" else "stdout"
-            fields: dict[str, Any] = {"name": name, "text": _valid_text(entry.get("text", ""))}
+            text = valid_text(entry.get("text", ""))
+            text = text if len(text) <= left else text[:left] + ending
+            fields: dict[str, Any] = {"name": name, "text": text}
         elif isinstance(data, dict):
             present = [mime for mime in _MIME_TYPES if mime in data]
-            fields = {"data": {mime: _valid_text(data[mime]) for mime in present}}
+            fields = {"data": {mime: valid_text(data[mime]) for mime in present}}
         elif kind == "error":
             lines = entry.get("traceback")
             lines = lines[-_TRACEBACK_LINES:] if isinstance(lines, list) else []
             fields = {
-                "ename": _valid_text(entry.get("ename", ""))[:_NAME_LENGTH],
-                "evalue": _valid_text(entry.get("evalue", ""))[:_TEXT_LENGTH],
-                "traceback": [_valid_text(line)[:_TEXT_LENGTH] for line in lines],
+                "ename": valid_text(entry.get("ename", ""))[:_NAME_LENGTH],
+                "evalue": valid_text(entry.get("evalue", ""))[:_TEXT_LENGTH],
+                "traceback": [valid_text(line)[:_TEXT_LENGTH] for line in lines],
             }
         else:
             continue
-        output = dict(nbformat.v4.new_output(kind, **fields))
-        max_length -= len(str(output)) if kind != "error" else 0
-        if max_length >= 0:
-            outputs.append(output)
+        size = len(str(fields.get("data", "")))
+        if kind == "error" or size <= left > 0:
+            outputs.append(dict(nbformat.v4.new_output(kind, **fields)))
+        left -= size + len(fields.get("text", ""))
     return outputs
 
 

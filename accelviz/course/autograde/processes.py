@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import compileall
+import contextlib
 import functools
 import multiprocessing
 import multiprocessing.forkserver
+import multiprocessing.resource_tracker
 import os
+import signal
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -19,13 +22,9 @@ from accelviz.errors import AccelvizError, DeviceUnavailable
 from accelviz.files import cache_folder
 
 _Result = TypeVar("_Result")
-#: Environment for one thread per process: threads of BLAS and OpenMP reserve address space.
-THREADS = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-)
-#: Folders of what Numba has compiled for tests, and of matplotlib's list of fonts, in a cache.
+#: Folders in a cache of what Numba has compiled for tests, and of matplotlib's list of fonts.
 #: Submissions get copies.
-CACHES = {"NUMBA_CACHE_DIR": "numba", "MPLCONFIGDIR": "matplotlib"}
+CACHES = ("numba", "matplotlib")
 _PACKAGE = Path(accelviz.__file__).parent
 _PRELOADED = [
     *(f"accelviz.course.autograde.{name}" for name in ("judge", "leaderboard", "warm")),
@@ -33,18 +32,31 @@ _PRELOADED = [
 ]
 
 
+def environment(cache: Path) -> dict[str, str]:
+    """Return variables for a process of one thread: those of BLAS reserve address space."""
+    libraries = ("OMP", "OPENBLAS", "MKL", "NUMBA")
+    return {
+        **{f"{library}_NUM_THREADS": "1" for library in libraries},
+        "MALLOC_ARENA_MAX": "2",
+        "NUMBA_CACHE_DIR": str(cache / "numba"),
+        "MPLCONFIGDIR": str(cache / "matplotlib"),
+    }
+
+
 @functools.cache
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
-    environment = dict(os.environ)
-    caches = {variable: str(cache_folder() / name) for variable, name in CACHES.items()}
-    os.environ |= {**THREADS, **caches, "MALLOC_ARENA_MAX": "2"}
+    before = dict(os.environ)
+    os.environ |= environment(cache_folder())
+    multiprocessing.resource_tracker.ensure_running()  # which unblocks the signal
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # the server shows no traceback
     try:
         multiprocessing.forkserver.ensure_running()
     finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         os.environ.clear()
-        os.environ |= environment
+        os.environ |= before
     return context
 
 
@@ -85,10 +97,13 @@ def call_in_process(function: Callable[..., _Result], *arguments: Any, seconds: 
 
 
 def _call(connection: Connection, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    try:
-        connection.send((function(*arguments), None))
-    except AccelvizError as error:
-        connection.send((None, error))
-    except BaseException as error:
-        reason = "".join(traceback.format_exception_only(error)).strip()
-        connection.send((None, RuntimeError(reason)))
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a traceback
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    with contextlib.suppress(BrokenPipeError):  # where the caller was interrupted
+        try:
+            connection.send((function(*arguments), None))
+        except AccelvizError as error:
+            connection.send((None, error))
+        except BaseException as error:
+            reason = "".join(traceback.format_exception_only(error)).strip()
+            connection.send((None, RuntimeError(reason)))

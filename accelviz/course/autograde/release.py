@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import secrets
 import shutil
@@ -54,10 +55,8 @@ def release(
     need("nbgrader", "course")
     course = Course(root)
     known = find_assignments(shipped or assignments_directory())
-    if (root / "source").is_dir():  # the course may have assignments of its own
-        paths = [path for path in root.glob("source/*/*.ipynb") if path.stem == path.parent.name]
-        known = {**{path.stem: Assignment(path.parent) for path in paths}, **known}
-        known = dict(sorted(known.items()))
+    with contextlib.suppress(ArgumentError):  # the course may have assignments of its own
+        known = dict(sorted((course.assignments() | known).items()))
     chosen = choose(known, list(names))
     course.check()
     root.mkdir(parents=True, exist_ok=True)

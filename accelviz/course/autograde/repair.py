@@ -1,17 +1,16 @@
 """Compares a submission's cells with the assignment's, reports differences and repairs them.
 
-Cells of the assignment are matched with cells of the submission (`matching.match`). nbgrader finds
-cells by their metadata, so `repair` restores lost and changed metadata, removes duplicates and
-restores locked cells. Each difference becomes a `Problem` with a hint for the student.
+nbgrader finds cells by their metadata, so `repair` restores metadata and locked cells and removes
+duplicates. Each difference becomes a `Problem` with a hint for the student.
 """
 
 from __future__ import annotations
 
 import ast
+import collections
 import copy
+import functools
 import itertools
-import re
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,38 +19,31 @@ import nbformat
 
 from accelviz.course.autograde.assignments import Assignment
 from accelviz.course.autograde.cells import (
+    STUB,
     checksum,
     details,
     is_graded,
     is_locked,
     is_solution,
-    is_test,
     question_of,
 )
 from accelviz.course.autograde.common import clean
-from accelviz.course.autograde.matching import match
 
-#: Lines of IPython that are not Python: `%timeit x`, `!ls`, `x?`; and `y = %timeit x`, `y = !ls`.
-_MAGIC_LINE = re.compile(r"^([ \t]*)(?:[%!?].*|\??[\w.%]+\?{1,2}[ \t]*)$", re.M)
-_MAGIC_VALUE = re.compile(r"^([\w, \t]+=[ \t]*)[%!].*$", re.M)
-#: Advice to a student whose notebook has lost metadata.
-_USE_COPY = (
-    "Use the repaired copy, or copy your answers, cell by cell, into a fresh copy of the "
-    "assignment."
-)
+#: Advice to a student whose notebook has lost cells or metadata.
+_RESTORED = "Grading restores it; a fresh copy of the assignment has it too."
 
 
 @dataclass(frozen=True)
 class Problem:
     """A fault of a submission."""
 
-    #: `unreadable`, `unknown`, `name`, `format`, `kernel`, `duplicate`, `metadata`, `missing`,
-    #: `changed`, `renewed`, `order`, `size`, `syntax`, `blank` or `test`.
+    #: `unreadable`, `name`, `duplicate`, `metadata`, `missing`, `changed`, `renewed`,
+    #: `order`, `size`, `blank` or `test`.
     kind: str
     #: Description in one or two sentences, and advice to the student.
     text: str
     repair: str
-    #: Whether the repaired copy is free of it.
+    #: Whether grading repairs it.
     mended: bool = False
     #: Whether it costs no points.
     harmless: bool = False
@@ -93,8 +85,8 @@ def repair(original: list[Any], notebook: Any) -> list[Problem]:
         The submission, which is changed.
     """
     repairing = _Repair(original, notebook.cells)
-    repairing.remove_copies()
-    repairing.remove_unknown_metadata()
+    repairing.match_by_grade_id()
+    repairing.match_by_text()
     repairing.restore_metadata()
     repairing.restore_locked_cells()
     repairing.check_order()
@@ -114,26 +106,15 @@ class _Repair:
 
     def __init__(self, original: list[Any], cells: list[Any]) -> None:
         self.original, self.cells = original, cells
-        self.match = match(original, cells)
-        self.pairs = sorted(self.match.indices.items())
-        self.problems: list[Problem] = []
-        #: Indices k of cells whose text is the one that was released with their metadata.
-        self.as_released = {k for k, cell in enumerate(cells) if _is_as_released(cell)}
-        #: Indices k of cells to remove; copies of missing cells i.
-        self.removed: set[int] = set()
+        self.questions = {question_of(cell): i for i, cell in enumerate(original)}
+        self.questions.pop("", None)
+        #: Maps i to k; a missing cell is not in it.
+        self.indices: dict[int, int] = {}
+        #: Maps k of further cells with the same grade id to i.
+        self.copies: dict[int, int] = {}
+        #: Missing cells that are inserted, by i.
         self.inserted: dict[int, Any] = {}
-
-    def repaired_cells(self) -> list[Any]:
-        """Return the cells in the assignment's order; others stay behind the one that they follow.
-
-        In another order a test would take from the submission what a locked cell behind it defines.
-        """
-        index, groups = -1, {i: [cell] for i, cell in self.inserted.items()}
-        indices = {k: i for i, k in self.pairs}
-        for k, cell in enumerate(self.cells):
-            index = indices.get(k, index)
-            groups.setdefault(index, []).extend([] if k in self.removed else [cell])
-        return [cell for i in sorted(groups) for cell in groups[i]]
+        self.problems: list[Problem] = []
 
     def report(self, kind: str, text: str, repair: str, **flags: bool) -> None:
         self.problems.append(Problem(kind, text, repair, **flags))
@@ -145,79 +126,103 @@ class _Repair:
             return f"cell {k + 1}"
         return f"cell {k + 1} ({line[:40]}{'...' if len(line) > 40 else ''})"
 
-    def remove_copies(self) -> None:
-        """Remove further cells with the same grade id.
-
-        A copy with a text of its own is kept, without its nbgrader metadata.
-        """
-        for i, copies in sorted(self.match.copies.items()):
-            matched, question = self.match.indices[i], question_of(self.original[i])
-            known = {self.original[i].source.strip(), self.cells[matched].source.strip()}
-            advice = []
-            for k in copies:
-                self.cells[k].metadata.pop("nbgrader", None)
-                action = "copy what you need of it elsewhere, then delete"
-                if self.cells[k].source.strip() in known:
-                    self.removed.add(k)
-                    action = "delete"
-                advice.append(f"{action} cell {k + 1}")
-            cells = " and ".join(map(self.describe, sorted([matched, *copies])))
-            text = f"The grade id {question!r} is there {len(copies) + 1} times: {cells}. "
-            text += "A cell was copied together with its id."
-            ending = f"Keep cell {matched + 1}; {'; '.join(advice)}."
-            self.report("duplicate", text, ending, mended=True)
-
-    def remove_unknown_metadata(self) -> None:
-        """Remove nbgrader metadata of cells that the assignment does not have."""
-        known = {k for i, k in self.pairs if question_of(self.original[i])}
+    def match_by_grade_id(self) -> None:
+        """Match cells by grade id; of several, the last answer or the first intact other cell."""
+        with_grade_id = collections.defaultdict[int, list[int]](list)
         for k, cell in enumerate(self.cells):
-            # nbgrader's own toolbar leaves empty metadata behind
-            if k not in known and cell.metadata.pop("nbgrader", None):
-                text = f"{self.describe(k).capitalize()} has nbgrader metadata, and no such cell "
-                text += "is in this assignment."
-                ending = "Delete the cell, or make a new one with its text."
-                self.report("metadata", text, ending, mended=True)
+            if (i := self.questions.get(str(details(cell).get("grade_id")))) is not None:
+                with_grade_id[i].append(k)
+        for i, same in sorted(with_grade_id.items()):
+            changed = [k for k in same if not _same_text(self.original[i], self.cells[k])]
+            if is_solution(self.original[i]):  # the last counts when the notebook runs
+                chosen = (changed or same)[-1]
+            else:
+                chosen = next((k for k in same if k not in changed), same[0])
+            self.indices[i] = chosen
+            if copies := [k for k in same if k != chosen]:
+                self.copies |= dict.fromkeys(copies, i)
+                cells = " and ".join(map(self.describe, same))
+                question = question_of(self.original[i])
+                text = f"The grade id {question!r} is there {len(same)} times: {cells}. "
+                text += "A cell was copied together with its id."
+                others = ", ".join(str(k + 1) for k in copies)
+                ending = f"Keep cell {chosen + 1}; delete cell {others}."
+                self.report("duplicate", text, ending, mended=True)
+
+    def match_by_text(self) -> None:
+        """Match cells that lost their grade id by their own ids, by equal text, or as answers."""
+        for is_same in (_same_id, _same_given, self.may_answer):
+            for i, original in enumerate(self.original):
+                if i not in self.indices:
+                    free = self.free_cells()
+                    same = [k for k in free if is_same(original, self.cells[k])]
+                    if is_same == self.may_answer and not _defined(original.source):
+                        same = self.between_neighbors(i, same)
+                    self.indices |= {i: same[0]} if same else {}
+
+    def free_cells(self) -> list[int]:
+        matched = {*self.indices.values(), *self.copies}
+        return [k for k in range(len(self.cells)) if k not in matched]
+
+    def may_answer(self, original: Any, cell: Any) -> bool:
+        """Whether a cell may be an edited version of an answer: it defines the same names."""
+        if not is_solution(original) or cell.cell_type != original.cell_type:
+            return False
+        is_given = any(_same_given(other, cell) for other in self.original)
+        if is_given or not cell.source.strip():
+            return False
+        return _defined(original.source) <= _defined(cell.source)
+
+    def between_neighbors(self, i: int, same: list[int]) -> list[int]:
+        """Return the single one of these cells between the matched neighbors of a cell."""
+        begin = self.indices.get(max((j for j in self.indices if j < i), default=-1), -1)
+        # k > begin: an earlier cell that was moved to the end does not make the range empty
+        later = (k for j, k in self.indices.items() if j > i and k > begin)
+        end = min(later, default=len(self.cells))
+        inside = [k for k in same if begin < k < end]
+        return inside if len(inside) == 1 else []
 
     def restore_metadata(self) -> None:
-        """Restore nbgrader metadata and cell types that were lost or changed."""
-        lost, changed = [], []
-        for i, k in self.pairs:
+        """Restore nbgrader metadata and cell types; remove those that are not the assignment's."""
+        changed = []
+        for i, k in sorted(self.indices.items()):
             original, cell = self.original[i], self.cells[k]
-            expected, actual, question = details(original), details(cell), question_of(original)
+            expected, actual = details(original), details(cell)
             if not expected:
                 continue
             # some tools leave out these two, and `restore_locked_cells` compares the text itself
-            compared = [key for key in expected if key not in ("checksum", "cell_type")]
-            differing = [key for key in compared if (actual.get(key) or 0) != (expected[key] or 0)]
+            compared = expected.keys() - {"checksum", "cell_type"}
+            is_changed = any((actual.get(key) or 0) != (expected[key] or 0) for key in compared)
+            if is_changed or cell.cell_type != original.cell_type:
+                changed.append(f"{self.describe(k)} is {question_of(original)!r}")
             if cell.cell_type != original.cell_type:
-                differing.append(f"a {cell.cell_type} cell that was a {original.cell_type} cell")
-                self.cells[k] = copy.deepcopy(original)
-                self.cells[k].update(source=cell.source, id=cell.get("id", original.get("id")))
-            if i in self.match.restored:
-                lost.append(f"{self.describe(k)} was {question!r}")
-            elif differing:
-                changed.append(f"{self.describe(k)}, {question!r}: {', '.join(differing)}")
-            self.cells[k].metadata["nbgrader"] = copy.deepcopy(expected)
+                restored = copy.deepcopy(original)
+                restored.update(source=cell.source, id=cell.get("id", original.get("id")))
+                self.cells[k] = restored
         if changed:
-            text = f"The nbgrader metadata were changed: {'; '.join(changed)}."
-            self.report("metadata", text, _USE_COPY, mended=True)
-        if lost:
-            text = f"{len(lost)} {'cells have' if len(lost) > 1 else 'cell has'} lost the nbgrader "
-            text += f"metadata, without which no points are given: {'; '.join(lost)}."
-            self.report("metadata", text, _USE_COPY, mended=True)
+            text = f"{len(changed)} {'cells have' if len(changed) > 1 else 'cell has'} lost the "
+            text += "nbgrader metadata, without which no points are given, or has others: "
+            self.report("metadata", text + "; ".join(changed) + ".", _RESTORED, mended=True)
+        # nbgrader's own toolbar leaves empty metadata behind
+        other = [self.describe(k) for k in self.free_cells() if details(self.cells[k])]
+        if other:
+            names = ", ".join(other[:10]) + ", ..." * (len(other) > 10)
+            text = f"C{names[1:]} ha{'ve' if len(other) > 1 else 's'} nbgrader metadata, "
+            text += "and no such cell is in this assignment."
+            ending = "Delete the cell, or make a new one with its text."
+            self.report("metadata", text, ending, mended=True)
 
     def restore_locked_cells(self) -> None:
         changed, renewed = list[str](), list[str]()
-        for i, k in self.pairs:
+        for i, k in sorted(self.indices.items()):
             source = self.original[i].source
             if is_locked(self.original[i]) and self.cells[k].source != source:
                 name = f"{question_of(self.original[i])!r} (cell {k + 1})"
-                (renewed if k in self.as_released else changed).append(name)
+                (renewed if _is_as_released(self.cells[k]) else changed).append(name)
                 self.cells[k].source = source
         if renewed:
-            text = (
-                f"Locked cells were renewed since this copy was handed out: {', '.join(renewed)}."
-            )
+            names = ", ".join(renewed)
+            text = f"Locked cells were renewed since this copy was handed out: {names}."
             self.report("renewed", text, "Grading uses the new ones.", mended=True, harmless=True)
         if changed:
             text = f"Locked cells were changed (the checksum differs): {', '.join(changed)}. "
@@ -227,30 +232,24 @@ class _Repair:
 
     def check_order(self) -> None:
         """Report the first cell that precedes the cell that it should follow."""
-        questions = [(question_of(self.original[i]), k) for i, k in self.pairs]
-        graded = [(question, k) for question, k in questions if question]
-        for (first, k), (second, later) in itertools.pairwise(graded):
-            if later < k:
-                text = f"Cell {later + 1} ({second!r}) stands before cell {k + 1} ({first!r}), and "
-                text += "the notebook is run from top to bottom."
-                self.report(
-                    "order", text, f"Move cell {later + 1} below cell {k + 1}.", mended=True
-                )
+        graded = [self.indices[i] for i in self.questions.values() if i in self.indices]
+        for first, second in itertools.pairwise(graded):
+            if second < first:
+                cell, before = self.describe(second), self.describe(first)
+                text = f"C{cell[1:]} stands before {before}, and cells are run from top to bottom."
+                ending = f"Move cell {second + 1} below cell {first + 1}."
+                self.report("order", text, ending, mended=True)
                 return
 
     def check_answers(self) -> None:
-        """Report answers that are not Python, and questions without an answer."""
-        blank = []
-        answers = [(i, k) for i, k in self.pairs if is_solution(self.original[i])]
-        for i, k in answers:
-            cell, where = self.cells[k], f"{k + 1} ({question_of(self.original[i])!r})"
-            if cell.source.strip() == self.original[i].source.strip():
-                blank.append(f"cell {where}")
-            elif cell.cell_type == "code" and (error := _syntax_error(cell.source)):
-                text = f"Cell {where} is not Python, line {error.lineno or 1}: {error.msg}: "
-                text += (error.text or "").strip()[:60]
-                self.report("syntax", text, "Run the cell and mend it.")
-        if blank and len(blank) == len(answers):
+        """Report questions without an answer."""
+        blank, answers = [], 0
+        for i, k in sorted(self.indices.items()):
+            if is_solution(self.original[i]):
+                answers += 1
+                if _same_text(self.original[i], self.cells[k]):
+                    blank.append(f"cell {k + 1} ({question_of(self.original[i])!r})")
+        if blank and len(blank) == answers:
             self.report("blank", "There is no answer in it.", "Fill it in.")
         elif blank:
             text = f"No answer yet in {', '.join(blank)}."
@@ -261,46 +260,69 @@ class _Repair:
 
         A restored stub could redefine a function that the student defines in another cell.
         """
-        previous = -1
-        for i, cell in enumerate(self.original):
-            question = question_of(cell)
-            if i in self.match.indices:
-                previous = self.match.indices[i]
-            elif question:
+        for question, i in self.questions.items():
+            cell = self.original[i]
+            if i not in self.indices:
                 is_restored = is_locked(cell) or is_graded(cell)
                 if is_restored:
                     self.inserted[i] = copy.deepcopy(cell)
-                kind = "test" if is_test(cell) else "answer" if is_solution(cell) else "cell"
-                position = f"after cell {previous + 1}" if previous >= 0 else "at the top"
-                text = f"The {kind} {question!r} is missing; it should stand {position}."
+                previous = max((j for j in self.indices if j < i), default=None)
+                position = "at the top"
+                if previous is not None:
+                    position = f"after cell {self.indices[previous] + 1}"
+                text = f"The cell {question!r} is missing; it should stand {position}."
                 advice = "Nothing to do, if your answer is in another cell."
-                advice = _USE_COPY if is_restored else advice
+                advice = _RESTORED if is_restored else advice
                 self.report("missing", text, advice, mended=is_restored)
+
+    def repaired_cells(self) -> list[Any]:
+        """Return the cells in the assignment's order; others stay behind the one that they follow.
+
+        In another order a test would take from the submission what a locked cell behind it defines.
+        A copy with a text of its own stays, without its metadata.
+        """
+        by_k = {k: i for i, k in self.indices.items()}
+        index, groups = -1, {i: [cell] for i, cell in self.inserted.items()}
+        for k, cell in enumerate(self.cells):
+            index = by_k.get(k, index)
+            expected = details(self.original[index]) if k in by_k else {}
+            cell.metadata.pop("nbgrader", None)
+            if expected:
+                cell.metadata["nbgrader"] = copy.deepcopy(expected)
+            if k not in self.copies or not _same_text(self.original[self.copies[k]], cell):
+                groups.setdefault(index, []).append(cell)
+        return [cell for i in sorted(groups) for cell in groups[i]]
 
 
 def _is_as_released(cell: Any) -> bool:
+    """Whether the cell's text is the one that was released with its metadata."""
     try:
         return bool(details(cell).get("checksum") == checksum(cell))
     except (KeyError, TypeError, ValueError):  # other metadata than nbgrader's
         return False
 
 
-def _syntax_error(source: str) -> SyntaxError | None:
-    """Return the syntax error of a cell of Python and IPython magics, None if there is none."""
-    if source.lstrip().startswith("%%"):
-        return None  # another language, or Python that a magic runs
-    without_magics = _MAGIC_LINE.sub(r"\1pass", _MAGIC_VALUE.sub(r"\1None", source))
-    error = None
-    for text in (source, without_magics):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # such as of "\d"
-                ast.parse(text)
-            return None
-        except SyntaxError as problem:
-            error = problem
-        except ValueError as problem:  # null bytes
-            error = SyntaxError(str(problem), ("", 1, 1, ""))
-        except (RecursionError, MemoryError):
-            return SyntaxError("an expression is nested too deeply", ("", 1, 1, ""))
-    return error
+def _same_id(original: Any, cell: Any) -> bool:
+    cell_id = original.get("id")
+    return cell_id is not None and cell_id in (cell.get("id"), cell.metadata.get("id"))
+
+
+def _same_text(original: Any, cell: Any) -> bool:
+    return bool(original.source.strip() == cell.source.strip())
+
+
+def _same_given(original: Any, cell: Any) -> bool:
+    text = original.source.strip()
+    return bool(text) and text not in STUB.values() and _same_text(original, cell)
+
+
+@functools.cache
+def _defined(text: str) -> set[str]:
+    """Return the names that a cell defines or assigns at its top level."""
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    nodes = [node for part in body for node in (part, *getattr(part, "targets", ()))]
+    names = (getattr(node, "name", getattr(node, "id", None)) for node in nodes)
+    return {name for name in names if name is not None}

@@ -26,7 +26,7 @@ from accelviz.errors import DeviceUnavailable
 from accelviz.files import cache_folder
 
 #: Modules whose tests ask for work that the library contains; see `stand_ins`.
-_BARE_MODULES = ("checks.blocks", "checks.schemes", "autograde.board")
+_BARE_MODULES = ("checks.blocks", "checks.schemes")
 #: Seconds beyond the limit of a submission for starting and ending its processes.
 _MARGIN = 120.0
 #: Only one thread compiles the emulator's program, which takes seconds; the others use the result.
@@ -55,7 +55,7 @@ def run(
     seed : int
         The course's seed.
     library : Path, optional
-        Folder whose modules the tests may import.
+        Folder of the assignment, whose files are copied too, and whose modules tests may import.
     hidden : tuple of str
         Folders that the submission may not read.
     tests : str
@@ -85,8 +85,8 @@ def run(
         for path in (handed_in / "work", handed_in / "home", cache, shared):
             path.mkdir(parents=True)
         _fill_cache(handed_in / "cache", shared, emulator="checks.kernels" in tests)
-        if folder is not None:
-            copy_files(folder, handed_in / "work")
+        for source in filter(None, (library, folder)):  # the assignment's files count, not copies
+            copy_files(source, handed_in / "work")
         user = hand_over(handed_in)
         cache.chmod(0o700)
         bare = any(name in tests for name in _BARE_MODULES)
@@ -113,7 +113,7 @@ def run(
 def _fill_cache(cache: Path, shared: Path, *, emulator: bool) -> None:
     """Create the cache of a submission; the emulator's headers lie in `shared`."""
     (cache / "emulator").mkdir(parents=True)
-    for name in CACHES.values():
+    for name in CACHES:
         if (cache_folder() / name).is_dir():
             shutil.copytree(cache_folder() / name, cache / name)
     if emulator and build.unavailable_reason() is None:

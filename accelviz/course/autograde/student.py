@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from IPython.core.displayhook import DisplayHook
-from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
 from traitlets import Type
 from traitlets.config import Config
 
@@ -29,75 +29,29 @@ from accelviz.course.autograde.border import GIVEN, WORK
 from accelviz.course.autograde.wire import Line, decode, encode
 
 
-class Outputs:
-    """Outputs of the current cell, up to a limit of bytes."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.clear()
-
-    def clear(self) -> None:
-        """Remove all outputs, for a new cell."""
-        self.items: list[dict[str, Any]] = []
-        self.left = self.limit
-
-    def add(self, kind: str, **fields: Any) -> None:
-        """Append an output; the one that exceeds the limit is replaced by a message."""
-        output = {"output_type": kind, **fields}
-        if self.left < 0:
-            return
-        self.left -= len(str(output))
-        if self.left < 0:
-            text = f"\n(more than {self.limit:,} bytes; the rest is dropped)\n"
-            output = {"output_type": "stream", "name": "stdout", "text": text}
-        last = self.items[-1] if self.items else {}
-        if "text" in output and last.get("name") == output["name"]:
-            last["text"] += output["text"]
-        else:
-            self.items.append(output)
-
-
-class _Stream(io.TextIOBase):
-    def __init__(self, name: str, outputs: Outputs) -> None:
-        self._name, self._outputs = name, outputs
-
-    def write(self, text: str) -> int:
-        if text:
-            self._outputs.add("stream", name=self._name, text=str(text))
-        return len(text)
-
-    def writable(self) -> bool:
-        return True
-
-
 class _Hook(DisplayHook):
+    """Publishes a cell's last value, and keeps it as `_` and in `Out`."""
+
     shell: Shell
 
     def write_output_prompt(self) -> None:
         pass
 
     def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
-        self.shell.outputs.add("execute_result", data=format_dict, metadata=md_dict or {})
+        self.shell.display_pub.publish(format_dict)
 
     def finish_displayhook(self) -> None:
         pass
-
-
-class _Publisher(DisplayPublisher):
-    def publish(self, data: Any, metadata: Any = None, *args: Any, **options: Any) -> None:
-        self.shell.outputs.add("display_data", data=data, metadata=metadata or {})
-
-    def clear_output(self, wait: bool = False) -> None:
-        self.shell.outputs.items.clear()
 
 
 class Shell(InteractiveShell):
     """IPython without a terminal and without a kernel, which collects the outputs of cells."""
 
     displayhook_class = Type(_Hook)
-    display_pub_class = Type(_Publisher)
-    outputs = Outputs(1_000_000)
+    #: Characters that are sent of a cell's output.
+    limit = 1_000_000
     exited = False
+    errors: list[dict[str, Any]]
 
     def ask_exit(self) -> None:
         """Record that a cell has called `exit` or `quit`."""
@@ -109,23 +63,32 @@ class Shell(InteractiveShell):
     def _showtraceback(self, etype: type, evalue: BaseException, stb: list[str]) -> None:
         error = {"output_type": "error", "ename": etype.__name__, "evalue": str(evalue)[:5000]}
         lines = [str(line)[:5000] for line in stb[-100:]]
-        self.outputs.items.append({**error, "traceback": lines})
+        self.errors.append({**error, "traceback": lines})
 
     def run(self, source: str, seconds: float) -> dict[str, Any]:
         """Run a cell; return its `outputs` and whether it has `exited`.
 
         After `seconds` the cell is interrupted as by Ctrl-C.
         """
-        self.outputs.clear()
+        self.errors = []
         signal.signal(signal.SIGALRM, signal.default_int_handler)
         signal.setitimer(signal.ITIMER_REAL, seconds)
-        streams = _Stream("stdout", self.outputs), _Stream("stderr", self.outputs)
-        with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+        with capture_output() as captured:
             try:
                 self._run_past_stand_ins(source)
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
-        return {"outputs": self.outputs.items, "exited": self.exited}
+        texts, left = (captured.stdout, captured.stderr), self.limit
+        outputs: list[dict[str, Any]] = [
+            {"output_type": "stream", "name": name, "text": text[: left + 1]}  # the judge cuts it
+            for name, text in zip(("stdout", "stderr"), texts, strict=True)
+            if text
+        ]
+        for item in captured.outputs:
+            left -= len(str(item.data))
+            if left >= 0:
+                outputs.append({"output_type": "display_data", "data": item.data})
+        return {"outputs": [*outputs, *self.errors], "exited": self.exited}
 
     def _run_past_stand_ins(self, source: str) -> None:
         """Run a cell; if a statement uses a stand-in, continue with the statement after it."""
@@ -158,7 +121,7 @@ def main(descriptor: int, output_limit: int, reads_files: bool) -> None:
     config.InteractiveShell.xmode = "Plain"  # a deep recursion has thousands of frames to print
     config.InteractiveShell.colors = "NoColor"
     shell = Shell.instance(config=config)
-    shell.outputs.limit = output_limit
+    shell.limit = output_limit
     if reads_files:
         sys.path.append("")  # last: a file beside the notebook must not replace a library
     else:

@@ -28,11 +28,10 @@ _KEYS = ["student", "assignment"]
 #: Columns of the table of grades.
 COLUMNS = (*_KEYS, *Row._fields)
 _NUMBERS = ("points", "max", "seconds")
-#: Columns of text in tables of grades and leaderboards.
-_TEXT_COLUMNS = (*_KEYS, "question", "problem", "scheme", "graph", "remarks")
-#: Beginning of a formula in a spreadsheet, which may also separate cells by ";".
-_FORMULA = re.compile(r"(^|;\s*)(?=[=+\-@])")
-_QUOTED_FORMULA = re.compile(r"(^|;\s*)'(?=[=+\-@])")
+#: Beginning of a formula in a spreadsheet, which may also separate cells by ";", quote nothing in
+#: front of one, and take signs of full width for plain ones.
+_SIGNS = r"(?=[=+\-@\uff1d\uff0b\uff0d\uff20])"
+_FORMULA, _QUOTED_FORMULA = (re.compile(rf'(^|;[\s"]*){quote}{_SIGNS}') for quote in ("", "'"))
 #: Problem of a question without points so far.
 BY_HAND = "to be graded by hand"
 
@@ -64,11 +63,21 @@ def table(submissions: Sequence[Graded]) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(_NUMBERS, "float64")).round({"seconds": 2})
 
 
+def as_cell(text: object) -> str:
+    """Return a text in one line, quoted where a spreadsheet would execute it as a formula."""
+    return _FORMULA.sub(r"\1'", clean(text))
+
+
+def from_cell(cell: str) -> str:
+    """Return the text of a cell, without the quotes of `as_cell`."""
+    return _QUOTED_FORMULA.sub(r"\1", cell)
+
+
 def write_table(frame: pd.DataFrame, path: Path) -> None:
     """Write a table to a CSV file; text that a spreadsheet would execute as a formula is quoted."""
     quoted = frame.copy()
-    for name in frame.columns.intersection(_TEXT_COLUMNS):
-        quoted[name] = [_FORMULA.sub(r"\1'", clean(text)) for text in frame[name].fillna("")]
+    for name in frame.select_dtypes(["object", "string"]):
+        quoted[name] = [as_cell(text) for text in frame[name].fillna("")]
     with written_whole(path) as temporary:
         quoted.to_csv(temporary, index=False)
 
@@ -84,7 +93,7 @@ def read_table(path: Path) -> pd.DataFrame:
     if list(frame.columns) != list(COLUMNS):
         return table([])
     for name in text_columns:
-        frame[name] = [_QUOTED_FORMULA.sub(r"\1", text) for text in frame[name]]
+        frame[name] = list(map(from_cell, frame[name]))
     return frame
 
 
@@ -107,6 +116,6 @@ def points_line(graded: Graded) -> str:
     if graded.set_aside:
         return f"set aside: {clean(graded.set_aside)}"
     rows = table([graded])
-    by_hand = rows.loc[rows["problem"] == BY_HAND, "max"].sum()
+    by_hand = rows.loc[rows["points"].isna(), "max"].sum()
     points = f"{rows['points'].sum():g} of {rows['max'].sum() - by_hand:g}"
     return points + (f", {by_hand:g} more by hand" if by_hand else "")

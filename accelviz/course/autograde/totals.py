@@ -5,18 +5,19 @@ from __future__ import annotations
 import csv
 import datetime
 import math
+import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
+from accelviz.course.autograde.assignments import full_name
+from accelviz.course.autograde.common import clean
 from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.tables import read_table
 from accelviz.errors import ArgumentError
 
-#: Columns of grade books that name a student, in order of preference (Canvas, then Moodle).
-IDENTIFIERS = ("SIS Login ID", "SIS User ID", "Username", "ID number", "Email address", "ID")
 _DAY = datetime.timedelta(days=1)
 #: Largest `timestamp.txt` that is read.
 _STAMP_BYTES = 200
@@ -60,10 +61,11 @@ def totals(
         raise ArgumentError(path, "it has no grades", expected)
     due = _due_dates(root / "due.csv", known)
     general = {name: due.get((name, ""), datetime.datetime.max) for name in known}
-    submitted = {path.name for path in (root / "submitted").glob("[!.]*") if path.is_dir()}
+    submitted = {clean(path.name) for path in (root / "submitted").glob("[!.]*") if path.is_dir()}
     maxima = grades.groupby(["assignment", "student"])["max"].sum().groupby("assignment").max()
     rows = []
-    for student in sorted({*grades["student"], *submitted}):
+    with_own_date = {student for _, student in due} - {""}  # a row shows that one was misspelt
+    for student in sorted({*grades["student"], *submitted, *with_own_date}):
         row: dict[str, object] = {"student": student}
         late_days, total, remarks = 0, 0.0, list[str]()
         for name in sorted(known, key=lambda name: (general[name], name)):
@@ -100,26 +102,29 @@ def totals(
 def _due_dates(path: Path, known: Mapping[str, object]) -> dict[tuple[str, str], datetime.datetime]:
     """Return the dates by assignment and student ("" for all)."""
     dates = {}
-    if not path.is_file():
-        return {}
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        for line, row in enumerate(csv.DictReader(file), start=2):
-            name = (row.get("assignment") or "").strip()
-            full_name = next((item for item in known if _is(item, name)), "")
-            try:
-                date = datetime.datetime.fromisoformat((row.get("due") or "").strip())
-            except ValueError:
-                date = None
-            if not full_name or date is None or date.tzinfo is not None:
-                expected = "assignment,due,student with lines such as A1,2026-05-04 23:59,"
-                raise ArgumentError(f"{path}:{line}", f"it has {dict(row)}", expected)
-            dates[full_name, (row.get("student") or "").strip()] = date
+    header, *rows = (_csv_rows(path) if path.exists() else []) or [[]]
+    for line, cells in enumerate(rows, start=2):
+        row = dict(zip(header, map(str.strip, cells), strict=False))
+        assignment = full_name(row.get("assignment", ""), known)
+        try:
+            date = datetime.datetime.fromisoformat(row.get("due", ""))
+        except ValueError:
+            date = None
+        if cells and (not assignment or date is None or date.tzinfo is not None):
+            expected = "assignment,due,student with lines such as A1,2026-05-04 23:59,"
+            raise ArgumentError(f"{path}:{line}", f"it has {row}", expected)
+        if date is not None:
+            dates[assignment, row.get("student", "")] = date
     return dates
 
 
-def _is(full_name: str, name: str) -> bool:
-    """Whether a name is that of an assignment, or its part before the first dash."""
-    return name in (full_name, full_name.split("-")[0])
+def _csv_rows(path: Path) -> list[list[str]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return list(csv.reader(file))
+    except (UnicodeDecodeError, csv.Error) as error:
+        reason = f"it cannot be read: {error}"
+        raise ArgumentError(str(path), reason, "a table saved as CSV in UTF-8") from error
 
 
 def handed_in(folder: Path, *, trust_stamps: bool = False) -> datetime.datetime | None:
@@ -142,7 +147,10 @@ def _stamped(folder: Path) -> datetime.datetime | None:
     try:
         if not stat.S_ISREG(stamp.lstat().st_mode) or stamp.stat().st_size > _STAMP_BYTES:
             return None  # a pipe would never end
-        time = pd.Timestamp(stamp.read_text("utf-8").strip().removesuffix("UTC").strip())
+        text = stamp.read_text("utf-8").strip().removesuffix("UTC").strip()
+        if not re.match(r"\d{4}-\d\d-\d\d", text):
+            return None  # such as "now"
+        time = pd.Timestamp(text)
         aware = time if time.tzinfo else time.tz_localize("UTC")
         return None if aware is pd.NaT else aware.to_pydatetime().astimezone()
     except (OSError, ValueError, OverflowError):  # OverflowError: of the years 1 and 9999
@@ -159,9 +167,11 @@ def _days_late(time: datetime.datetime | None, due: datetime.datetime) -> int:
 def fill(export: Path, frame: pd.DataFrame, target: Path) -> tuple[list[str], list[str]]:
     """Write points into a grade book that was exported from Canvas or Moodle, to be imported there.
 
-    Students are found by the first column of `IDENTIFIERS` that the export has, also by the part of
-    an address before the @. Columns are filled that begin with an assignment's name, or the part of
-    it before the first dash, such as "A1 (4711)" of Canvas; "total" fills the total.
+    Students are found by the column that names most of them (the first of equal ones), also by the
+    part of an address before the @, or by the first two (first and last name of Moodle); one whom
+    several rows name is not found.
+    Columns are filled that begin with an assignment's name, or the part of it before the first
+    dash, such as "A1 (4711)" of Canvas, or have it behind a colon; "total" fills the total.
 
     Returns
     -------
@@ -171,30 +181,38 @@ def fill(export: Path, frame: pd.DataFrame, target: Path) -> tuple[list[str], li
     Raises
     ------
     ArgumentError
-        If the export has no column of `IDENTIFIERS`, or none for an assignment.
+        If the export has no column for an assignment.
     """
-    with export.open(encoding="utf-8-sig", newline="") as file:
-        header, *rows = list(csv.reader(file)) or [[]]
-    identifier = next((name for name in IDENTIFIERS if name in header), "")
+    header, *rows = _csv_rows(export) or [[]]
     names = [
         name for name in frame.columns if name not in ("student", "max", "late_days", "remarks")
     ]
     names_by_index = {}
     for index, title in enumerate(header):
-        word = title.split("(")[0].removeprefix("Assignment:").strip()
-        if name := next((name for name in names if word and _is(name, word.split()[0])), ""):
-            names_by_index[index] = name
-    if not identifier or not names_by_index:
-        expected = f"a column of {', '.join(IDENTIFIERS)}, and one such as A1 (4711)"
-        raise ArgumentError(str(export), f"it has the columns {', '.join(header)[:300]}", expected)
-    points, left = frame.set_index("student"), {*frame["student"]}
-    for row in rows:
-        student = row[header.index(identifier)].strip() if len(row) == len(header) else ""
-        student = student if student in points.index else student.split("@")[0]
-        if student in points.index:
-            left.discard(student)
+        texts = title.split("(")[0].split(":")  # "Assignment: A1 (Real)" of Moodle in any language
+        full_names = [full_name(word, names) for text in texts for word in text.split()[:1]]
+        if any(full_names):
+            names_by_index[index] = next(filter(None, full_names))
+    if not names_by_index:
+        reason = f"it has the columns {', '.join(header)[:300]}"
+        raise ArgumentError(str(export), reason, "one such as A1 (4711), separated by commas")
+    points = frame.set_index("student")
+
+    def students_of_rows(columns: list[int]) -> list[str]:
+        whole = [row if len(row) == len(header) else [""] * len(header) for row in rows]
+        texts = [" ".join(row[index] for index in columns).strip() for row in whole]
+        students = [text if text in points.index else text.split("@")[0] for text in texts]
+        known = {name for name in points.index if students.count(name) == 1}
+        return [student if student in known else "" for student in students]
+
+    columns = [[index] for index in range(len(header)) if index not in names_by_index]
+    by_column = map(students_of_rows, [*columns, [0, 1][: len(header)]])
+    students = max(by_column, key=lambda students: sum(map(bool, students)))
+    for row, student in zip(rows, students, strict=True):
+        if student:
             for index, name in names_by_index.items():
                 row[index] = f"{points.loc[student, name]:g}"
     with target.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([header, *rows])
-    return sorted(left), [header[index] for index in names_by_index]
+    left = sorted({*points.index} - {*students})
+    return left, [header[index] for index in names_by_index]

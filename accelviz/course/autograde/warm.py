@@ -6,7 +6,6 @@ assignments' tests, so that the forked processes find everything compiled.
 
 import numpy as np
 
-from accelviz.course.autograde.processes import CACHES
 from accelviz.course.checks import hidden, kernels, metrics
 from accelviz.devices import find_device
 from accelviz.files import cache_folder
@@ -40,5 +39,5 @@ table = np.stack([work.block, work.warp, work.row, work.nz_start, work.nz_count]
 walked, _ = degree_sort(GRAPH).apply_to_pattern(GRAPH.pattern)
 pointers = walked.row_pointers.copy()
 check_cover([Workload(*table.T)], pointers, len(metadata), BlockSetting().max_block_warps)
-if not [*(cache_folder() / CACHES["MPLCONFIGDIR"]).glob("*")]:
+if not [*(cache_folder() / "matplotlib").glob("*")]:
     import accelviz.plots.loads  # noqa: F401 (matplotlib writes its list of fonts)

@@ -38,13 +38,13 @@ class SubmissionLostError(BaseException):
 
 @contextlib.contextmanager
 def deadline(seconds: float, error: type[BaseException]) -> Iterator[None]:
-    """Raise `error` in the main thread if the block takes longer."""
+    """Raise `error` in the main thread if the block takes longer, each second until it ends."""
 
     def stop(*_: object) -> None:
         raise error
 
     previous_handler = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, max(1e-3, seconds))
+    signal.setitimer(signal.ITIMER_REAL, max(1e-3, seconds), 1.0)
     try:
         yield
     finally:
@@ -127,7 +127,8 @@ def encode(value: Any, handle: Callable[[Any], Any]) -> Any:
         return {"dict": [[encode(item, handle) for item in pair] for pair in value.items()]}
     pandas = sys.modules.get("pandas")  # without it there can be no DataFrame
     if pandas is not None and isinstance(value, pandas.DataFrame):
-        columns = {str(name): value[name].to_numpy() for name in value.columns}
+        # by position: a name may be there twice
+        columns = {str(name): value.iloc[:, k].to_numpy() for k, name in enumerate(value.columns)}
         return {"table": encode(columns, handle)}
     if hasattr(type(value), "__array__"):  # such as a Series of pandas
         return encode(np.asarray(value), handle)

@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.course.checks import hidden
-from accelviz.course.checks.common import case, require, whole
+from accelviz.course.checks.common import case, require, same, whole
 from accelviz.course.checks.remote import RIGHT_HELPERS, charged_once, results_of
-from accelviz.errors import PartitionError
 from accelviz.ordering import DegreeHistogram
 from accelviz.partition.block_level import BlockSetting, block_partition, block_workload, unpack
 from accelviz.workload import Workload, check_cover
@@ -104,19 +103,8 @@ def partition(partition: Callable[..., Any], cases: Mapping[str, hidden.SortedRo
     """
     for name, rows in cases.items():
         with case(f"{name}, {_describe(rows.setting)}"):
-            actual = np.asarray(partition(rows.degrees, *dataclasses.astuple(rows.setting)))
-            # The form is tested before, so the type of integers costs points once.
-            require(
-                actual.ndim == 2
-                and actual.shape[1] == 4
-                and (actual.dtype.kind in "iu" or not len(actual)),
-                f"the metadata is of shape {actual.shape} and {actual.dtype}, and should be "
-                "(blocks, 4) of int32",
-            )
-            expected = _metadata(rows)
-            if not np.array_equal(actual, expected):
-                difference = _first_difference(actual, expected)
-                raise AssertionError(f"{difference} {_effect(actual, rows)}")
+            metadata = partition(rows.degrees, *dataclasses.astuple(rows.setting))
+            same("metadata", metadata, _metadata(rows))
 
 
 @charged_once("unpack_info")
@@ -182,22 +170,3 @@ def _pointers(degrees: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
 
 def _describe(setting: BlockSetting) -> str:
     return f"max_block_warps={setting.max_block_warps}, max_warp_nzs={setting.max_warp_nzs}"
-
-
-def _first_difference(actual: npt.NDArray[np.int32], expected: npt.NDArray[np.int32]) -> str:
-    common = min(len(actual), len(expected))
-    different = np.flatnonzero((actual[:common] != expected[:common]).any(axis=1))
-    if not different.size:
-        counts = f"{len(actual)} blocks where {len(expected)} are right"
-        return f"{counts}, the first {common} of them as they should be."
-    block = int(different[0])
-    return f"block {block} is {actual[block].tolist()}, and should be {expected[block].tolist()}."
-
-
-def _effect(metadata: npt.NDArray[np.int32], rows: hidden.SortedRows) -> str:
-    """Describe whether blocks with these wrong metadata would still cover each nonzero once."""
-    try:
-        _check_cover(block_workload(metadata, rows.setting), metadata, rows)
-    except PartitionError as error:
-        return f"Carried out, they fail: {error}"
-    return "Carried out, they cover each nonzero once, but are not the blocks of Algorithm 2."

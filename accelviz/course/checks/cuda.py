@@ -10,17 +10,19 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from accelviz.emulator.build import Kernel, build
+from elftools.elf.elffile import ELFFile
+
+from accelviz.emulator.build import Kernel, build, host_macros
 from accelviz.emulator.compiler import require_compiler, run
 from accelviz.emulator.host_code import without_host_code
 from accelviz.emulator.target import DEFAULT, target_macros
-from accelviz.errors import DeviceUnavailable, KernelError
+from accelviz.errors import DeviceUnavailable, KernelError, pip_install
 
 FILE = "yours.cu"
 #: Longest text of a kernel; longest once macros are expanded; most brackets in each other, as clang
@@ -32,6 +34,7 @@ HEADERS = (
     *("common.cuh", "vectors.cuh", "cooperative_groups.h", "cooperative_groups/reduce.h"),
     *("cooperative_groups/scan.h", "cuda_runtime.h", "math_constants.h"),
 )
+_INCLUDES = {f"#include <{header}>" for header in HEADERS}
 #: Headers that a kernel may include without effect: it has what CUDA takes from those of C.
 _NEEDLESS_HEADERS = (
     *("assert.h", "cassert", "cfloat", "climits", "cmath", "cstddef", "cstdint", "cstdio"),
@@ -43,6 +46,8 @@ _NEEDLESS_HEADERS = (
 _NEEDLESS_ATTRIBUTES = re.compile(
     r"\[\[\s*(?:maybe_unused|nodiscard|fallthrough|likely|unlikely)\s*\]\]"
 )
+#: Before the text: what is inlined by force into a function of the emulator would not be watched.
+PREFIX = f'#undef __forceinline__\n#define __forceinline__ inline\n#line 1 "{FILE}"\n'
 _EXPECTED = (
     "write CUDA without attributes, assembly, pragmas, host code and what cannot be watched; give "
     "a variable of that name another one"
@@ -59,27 +64,29 @@ _REFUSED = {
     "attribute_specifier": "an attribute",
     "ms_declspec_modifier": "an attribute",
     "gnu_asm_expression": "assembly",
-    "preproc_call": "a directive",
-    "preproc_def": "a directive",
+    "raw_string_literal": "a raw string",
     "seh_try_statement": "host code",
 }
 #: Functions of C that the emulator's headers import, and that CUDA lacks.
 _OF_HEADERS = "snprintf|strncat|strlen|memcmp|fflush|stdout|fe[sg]etround"
 #: Words that are refused wherever they stand, also in literals: of attributes and assembly, of the
-#: compiler, of the emulator, of mangled names; functions of C that the compiler replaces by stores
-#: and loads, which the emulator would not watch; and what goes round a macro of the emulator's.
+#: compiler (parts of its complex numbers are not watched), of the emulator, of mangled names;
+#: functions of C that the compiler replaces by stores and loads, which would not be watched; and
+#: what goes round a macro of the emulator's.
 _WORDS = re.compile(
     r"\b(?:__attribute(?:__)?|_*asm(?:__)?|__declspec|__extension__|__typeof\w*|__thread|"
-    r"__(?:builtin|sync_\w+_and|atomic|tsan|sanitizer|ubsan|cxa|gxx|cyg|gnu_cxx)_?\w*|_Z\w+|"
+    r"_Complex|__(?:complex|real|imag)(?:__)?|"
+    r"__(?:builtin|sync_|atomic|tsan|sanitizer|ubsan|cxa|gxx|cyg|gnu_cxx)_?\w*|_Z\w+|"
     r"std|emulator\w*|EMULAT\w*|exit|abort|__\w+_chk|"
     r"st[rp]n?cpy|strn?cat|strn?cmp|strnlen|strr?chr|strpbrk|strc?spn|strstr|v?sn?printf|mempcpy|"
+    r"bcopy|bcmp|bzero|"
     rf"modff?|frexpf?|remquof?|lgamma\w*_r|(?:printf|sincosf?)\b(?!\s*\()|{_OF_HEADERS})\b"
-    r"|\[\s*\[|<:|%:"
+    r"|\[\s*\[|<:|%:|\bgoto\s*\*"
 )
 #: What a library imports: the emulator and its checks, startup of libraries, standard output.
 _IMPORTS = re.compile(
     r"_ZN8emulator\w+|_ZNSt8ios_base4Init\w+|__(?:tsan|ubsan|sanitizer_cov)_\w+|__cxa_\w+|"
-    r"__gxx_personality_v0|_Unwind_Resume|__stack_chk_fail|__gmon_start__|_ITM_\w+|__dso_handle|"
+    r"__gxx_personality_v0|_Unwind_Resume|__stack_chk_fail|"
     r"_?_?(?:thread|block)Idx|(?:block|grid)Dim|warpSize|printf|mem(?:cpy|set|move)|"
     rf"__fpclassifyf?|__isnanf?|__isinff?|__signbitf?|{_OF_HEADERS}"
 )
@@ -89,6 +96,10 @@ _MATHEMATICS = re.compile(
     r"fm(?:a|ax|in|od)|hypot|ilogb|[jy][01n]|ldexp|lgamma|ll?r(?:int|ound)|log(?:10|1p|2|b)?|"
     r"nearbyint|nextafter|pow|remainder|rint|round|scalbl?n|sincos|sqrt|tgamma|trunc)f?"
 )
+#: Files of C++'s library, whose functions a kernel finds if an argument is of a class of it; those
+#: whose functions neither load nor store.
+_OF_STANDARD_LIBRARY = re.compile(r"include/c\+\+/|libcxx/include/")
+_HARMLESS_SOURCE = re.compile(r"math|std_abs\.h|initializer_list")
 #: Code that runs when a library is loaded, before anything is watched.
 _AT_LOAD = re.compile(r"_GLOBAL__(?:sub_)?I_\w+|__cxx_global_var_init\w*")
 
@@ -182,7 +193,7 @@ def _parser() -> Any:
         raise DeviceUnavailable(
             "tree-sitter-cpp",
             f"your kernel was NOT tried, and these points say nothing about it: {error}",
-            "pip install 'accelviz[lab]', and run this cell again",
+            f"{pip_install('accelviz[lab]')}, and run this cell again",
         ) from error
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_cpp.language()))
 
@@ -192,17 +203,24 @@ def _problems(text: str) -> Iterator[tuple[int, str]]:
     for match in _WORDS.finditer(text):
         word = "an attribute" if match[0].startswith("[") else repr(match[0])
         yield text.count("\n", 0, match.start()) + 1, word
+    for match in re.finditer(r"[^\W\d]\w*", text):
+        if match[0] in host_macros():
+            yield text.count("\n", 0, match.start()) + 1, f"{match[0]!r}, a macro of the host's"
     blank = _QUALIFIERS.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
-    data = blank.encode()
+    data, lines = blank.encode(), blank.split("\n")
     nodes, uncovered = [_parser().parse(data).root_node], bytearray(data)
     while nodes:
         node = nodes.pop()
         line = node.start_point[0] + 1
-        nodes += node.children
+        is_literal, span = node.type.endswith("_literal"), slice(node.start_byte, node.end_byte)
+        nodes += [] if is_literal else node.children
         if node.type in _REFUSED:
             yield line, _REFUSED[node.type]
-        if not node.children or node.type.endswith("_literal"):
-            uncovered[node.start_byte : node.end_byte] = b" " * (node.end_byte - node.start_byte)
+        if not node.children or is_literal:
+            uncovered[span] = b" " * len(uncovered[span])
+            # not at its begin, too: what stands before it may be left out before it is compiled
+            if b"#" in data[span] and not is_literal and lines[line - 1] not in _INCLUDES:
+                yield line, "a directive"
     if left := re.search(rb"\S", uncovered):
         start = left.start()
         part = data[start : start + 40].decode("utf-8", "replace").split("\n")[0]
@@ -211,22 +229,40 @@ def _problems(text: str) -> Iterator[tuple[int, str]]:
 
 def check_imports(kernel: Kernel) -> None:
     """Raise KernelError if a kernel's library runs when loaded, or calls no function of CUDA's."""
-    path = str(build(kernel))
-    for word in sorted(_symbols(path, "--dynamic", "--undefined-only")):
+    imported, defined, sources = _symbols(build(kernel))
+    for word in sorted(imported):
         if not (_IMPORTS.fullmatch(word) or _MATHEMATICS.fullmatch(word)):
             raise KernelError(FILE, f"it uses {word!r}", "call CUDA's functions and your own")
-    if any(map(_AT_LOAD.match, _symbols(path, "--defined-only"))):
+    if any(map(_AT_LOAD.match, defined)):
         problem = "it has a variable outside of functions whose initial value needs code"
         raise KernelError(FILE, problem, "let it be a constant, as in CUDA")
+    for source in sorted(sources):
+        if _OF_STANDARD_LIBRARY.search(source) and not _HARMLESS_SOURCE.search(source):
+            problem = f"it uses a function of C++ that CUDA lacks, of {source.rpartition('/')[2]}"
+            raise KernelError(FILE, problem, "call CUDA's functions and your own")
 
 
 @functools.lru_cache(maxsize=64)
-def _symbols(path: str, *options: str) -> frozenset[str]:
-    """Return symbols of a library; none where there is no GNU nm."""
-    try:
-        command = ["nm", *options, path]
-        process = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return frozenset()
-    lines = process.stdout.splitlines()
-    return frozenset(line.split()[-1].partition("@")[0] for line in lines)
+def _symbols(library: Path) -> tuple[set[str], set[str], set[str]]:
+    """Return what a library imports and defines, and the files of its code; none on macOS."""
+    if sys.platform == "darwin":
+        return set(), set(), set()
+    with library.open("rb") as file:
+        elf: Any = ELFFile(file)
+        tables = [elf.get_section_by_name(name).iter_symbols() for name in (".dynsym", ".symtab")]
+        dynamic, static = ([*table] for table in tables)
+        dwarf = elf.get_dwarf_info()
+        programs = filter(None, map(dwarf.line_program_for_CU, dwarf.iter_CUs()))
+        sources = {source for program in programs for source in _sources(program)}
+    imported = {symbol.name for symbol in dynamic if symbol["st_shndx"] == "SHN_UNDEF"}
+    defined = {symbol.name for symbol in static if symbol["st_shndx"] != "SHN_UNDEF"}
+    return imported - {""}, defined, sources
+
+
+def _sources(program: Any) -> Iterator[str]:
+    """Yield the paths of the files that a DWARF line program has lines of."""
+    first = int(program["version"] < 5)
+    for number in {line.state.file for line in program.get_entries() if line.state}:
+        entry = program["file_entry"][number - first]
+        folders = [b"", *program["include_directory"]] if first else program["include_directory"]
+        yield f"{folders[entry.dir_index].decode()}/{entry.name.decode()}"

@@ -221,15 +221,12 @@ class _Unpacker(pickle.Unpickler):
         return view
 
 
-class _Empty:
-    """Stands for the content of a closure's cell that has no value yet."""
-
-
-def _contents(cell: CellType) -> Any:
+def _contents(cell: CellType) -> tuple[Any, ...]:
+    """Return the value of a closure's cell; nothing if it has none (yet)."""
     try:
-        return cell.cell_contents
+        return (cell.cell_contents,)
     except ValueError:
-        return _Empty
+        return ()
 
 
 def _code_objects(space: Mapping[str, Any]) -> Iterator[tuple[CodeType, Any]]:
@@ -282,7 +279,7 @@ def _function(module: str, code: Any, n_cells: int) -> FunctionType:
 def _fill(function: FunctionType, state: Any) -> None:
     """Set the closure cells, defaults and globals of a function that `_function` returned."""
     contents, function.__defaults__, function.__kwdefaults__, global_values = state
-    for cell, value in zip(function.__closure__ or (), contents, strict=True):
-        if value is not _Empty:
+    for cell, values in zip(function.__closure__ or (), contents, strict=True):
+        for value in values:
             cell.cell_contents = value
     function.__globals__.update(global_values)

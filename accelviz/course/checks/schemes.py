@@ -7,6 +7,8 @@ validates it, and presents it to the checks as a strategy of the library.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -14,10 +16,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from accelviz.course.autograde.common import clean
+from accelviz.course.checks import hidden
 from accelviz.course.checks.common import case, graph_data, integers, require, share_of
 from accelviz.course.checks.export import COLUMNS, FREE_BYTES
 from accelviz.course.checks.export import table as as_table
-from accelviz.course.checks.metrics import N_COLS, compared
+from accelviz.course.checks.metrics import N_COLS, Metrics, compared
 from accelviz.course.checks.remote import call_in_submission, link_of, name_of
 from accelviz.devices import find_device
 from accelviz.graph import Graph
@@ -28,6 +32,7 @@ from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.launch import Call, LaunchConfig
 from accelviz.plans.settings import Settings
 from accelviz.strategies import REGISTRY, SPMM
+from accelviz.strategies import plan as make_plan
 from accelviz.workload import Workload
 
 Graphs = Mapping[str, Graph]
@@ -134,10 +139,9 @@ def earned(strategy: Any, graphs: Graphs, metric: str, points: float) -> float:
         that is not covered, earns nothing.
     """
     shares, problems = [], []
-    for name, graph in graphs.items():
+    for graph in graphs.values():
         try:
-            measures = table(strategy, {name: graph}).set_index("metric")
-            shares.append(float(measures.loc[metric, "share"]))
+            shares.append(float(getattr(_compared(strategy, graph)[-1], metric)))
         except Exception as error:  # of a student's code, which may raise anything
             problems.append(error)
     if not shares:
@@ -161,13 +165,51 @@ def table(strategy: Any, graphs: Graphs) -> pd.DataFrame:
     """
     tables = []
     for name, graph in graphs.items():
-        with case(name):
-            plan = planned(strategy, graph)
-            plan.check()
-            rows = pd.DataFrame([*compared(plan, graph)], index=["yours", "none", "all", "share"])
+        index = ["yours", "none", "all", "share"]
+        rows = pd.DataFrame([*_compared(strategy, graph)], index=index)
         tables.append(rows.T.rename_axis("metric").reset_index().assign(graph=name))
-    columns = ["graph", "metric", "yours", "none", "all", "share"]
+    columns = ["graph", "metric", *index]
     return pd.concat(tables, ignore_index=True)[columns]
+
+
+def measures(strategy: Any, seed: int) -> list[dict[str, Any]]:
+    """Measure a scheme on each of the graphs of `hidden.graphs`, for the leaderboard.
+
+    Parameters
+    ----------
+    strategy : Strategy or str
+        The student's, or the name of a paper's.
+    seed : int
+
+    Returns
+    -------
+    list of dict
+        For each graph: `scheme`, `graph`, `exact_cover`, the fields of `Metrics`, `score` (mean
+        share of the points, 0 to 1; 0 without an exact cover) and `problem`.
+    """
+    rows, name = list[dict[str, Any]](), strategy
+    if not isinstance(strategy, str):
+        name = ""
+        with contextlib.suppress(Exception):  # the student's code may raise anything
+            name = clean(str(strategy.name)[:60])
+    for graph in hidden.graphs(seed).values():
+        row = {"scheme": name, "graph": graph.name, "exact_cover": False, "score": 0.0}
+        try:
+            measured, *_, shares = map(dataclasses.asdict, _compared(strategy, graph))
+            score = sum(shares.values()) / len(shares)
+            row |= {**measured, "exact_cover": True, "score": score, "problem": ""}
+        except Exception as error:
+            row["problem"] = f"{type(error).__name__}: {error}".strip(": ")[:300]
+        rows.append(row)
+    return rows
+
+
+def _compared(strategy: Any, graph: Graph) -> tuple[Metrics, Metrics, Metrics, Metrics]:
+    with case(graph.name):
+        is_paper = isinstance(strategy, str)
+        plan = make_plan(graph, strategy, N_COLS) if is_paper else planned(strategy, graph)
+        plan.check()
+        return compared(plan, graph)
 
 
 def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:

@@ -32,7 +32,7 @@ _SORTS = frozenset(
         *("sort", "sorted", "argsort", "lexsort", "argpartition", "unique", "rank"),
         *("sort_values", "sort_index", "rankdata", "groupby", "heapify", "heappush", "heapq"),
         *("bisect", "insort", "nlargest", "nsmallest", "setdiff1d", "union1d", "intersect1d"),
-        *("sort_by_degree", "DegreeHistogram", "njit", "jit"),
+        *("sort_by_degree", "DegreeHistogram", "njit", "jit", "ctypes", "cffi", "subprocess"),
     }
 )
 
@@ -89,8 +89,11 @@ def _compare(
 def linear_sort(counting_sort: Callable[[Any], Any], seed: int) -> None:
     """Require processor time that grows as rows + largest degree do.
 
-    A compiled sort by comparison is as fast, so words that may be of one become a remark.
+    A compiled sort by comparison is as fast, and one may waste time on small inputs, so words that
+    may be of one become a remark.
     """
+    # a second attempt (`charged_once`) must not know the inputs of the first
+    seed += len(getattr(link_of(counting_sort), "replaced", ()))
     _linear(
         counting_sort,
         lambda rows: hidden.sized_degrees(rows, rows // 2, seed),

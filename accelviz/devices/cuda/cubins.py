@@ -23,7 +23,7 @@ from accelviz.devices.cuda.nvrtc import (
 )
 from accelviz.devices.cuda.state import import_cupy
 from accelviz.emulator import cache
-from accelviz.errors import ArgumentError
+from accelviz.errors import ArgumentError, accelviz_command
 from accelviz.files import cache_folder, kernel_directory, kernel_names, written_whole
 from accelviz.plans import KernelSpec
 
@@ -181,6 +181,7 @@ def _announce_compilation() -> None:
     """Tell the user, who waits; a log record, because nothing is wrong that should be changed."""
     _LOGGER.warning(
         "accelviz compiles CUDA kernels at their first use and keeps them in %s; "
-        "`accelviz doctor --warm` compiles the common ones in advance",
+        "`%s doctor --warm` compiles the common ones in advance",
         folder(),
+        accelviz_command(),
     )

@@ -16,7 +16,7 @@ from accelviz.devices.cuda.arrays import on_device
 from accelviz.devices.cuda.state import import_cupy
 from accelviz.devices.cuda.timing import event_seconds
 from accelviz.devices.operands import Arrays
-from accelviz.errors import KernelError
+from accelviz.errors import KernelError, pip_install
 from accelviz.plans import LibraryCall, Plan
 
 FASTEST = "fastest"
@@ -32,7 +32,7 @@ _R_32F, _ROW, _COLUMN, _PLAIN, _TRANSPOSED, _BASE = 0, 2, 1, 0, 1, 0
 def unavailable_reason() -> str | None:
     """Return why cuSPARSE cannot be called, or None if it can."""
     if importlib.util.find_spec("nvmath") is None:
-        return "cuSPARSE is called through nvmath-python: pip install nvmath-python"
+        return f"cuSPARSE is called through nvmath-python: {pip_install('nvmath-python')}"
     return None
 
 

@@ -7,7 +7,7 @@ import importlib
 import re
 
 from accelviz.devices.cuda.state import import_cupy, one_line
-from accelviz.errors import DeviceUnavailable, KernelError
+from accelviz.errors import DeviceUnavailable, KernelError, pip_install
 from accelviz.files import kernel_directory
 from accelviz.plans import KernelSpec
 
@@ -73,9 +73,7 @@ def compile_kernel(spec: KernelSpec, arch: str, *options: str) -> tuple[bytes, s
         nvrtc = import_cupy().cuda.nvrtc
         nvrtc.getVersion()
     except Exception as error:
-        raise DeviceUnavailable(
-            "NVRTC", one_line(error), "pip install 'accelviz[nvrtc]'"
-        ) from error
+        raise DeviceUnavailable("NVRTC", one_line(error), pip_install("accelviz[nvrtc]")) from error
     program = nvrtc.createProgram(spec.configured_source(), spec.file, [], [])
     try:
         expression = name_expression(spec)

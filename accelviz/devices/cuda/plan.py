@@ -267,20 +267,16 @@ class CudaPlan(ReadyPlan):
     @functools.cached_property
     def _single_input(self) -> _SingleInput | None:
         """Return the data of `run_single`, or None if the plan requires `run`."""
-        operation, operands = self.operands.operation, self.operands
-        dense, outputs = operation.dense, operation.outputs
-        others = [operand for operand in operation.inputs if operand not in dense]
-        only_weights = all(operand.weights for operand in others)
+        operands = self.operands
         only_kernels = all(isinstance(call, KernelLaunch) for call in self.calls)
-        usable = only_weights and only_kernels and operands.storage == "float32"
-        values = operands.graph_values() if usable else None
-        if len(dense) != 1 or len(outputs) != 1 or values is None:
+        single = operands.single() if only_kernels else None
+        if single is None:
             return None
-        source, target = dense[0].name, outputs[0].name
+        source, target, weights = single
         shape, out_shape = operands.shapes[source], operands.shapes[target]
         return _SingleInput(
             (source, target),
-            operands.ordered({operand.name: values for operand in others}),
+            weights,
             *(self.device.array_type, shape, out_shape),
             *(4 * math.prod(shape), 4 * math.prod(out_shape)),
             zero_output=target in operands.zero_outputs,

@@ -11,14 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from accelviz.errors import DeviceUnavailable
+from accelviz.errors import DeviceUnavailable, pip_install
 from accelviz.files import is_checkout
 
 NO_PACKAGE, NO_DRIVER, NO_TOOLKIT, READY = "no package", "no driver", "no toolkit", "ready"
-
-_INSTALL = (
-    f"run {'`make install CUDA={0}`, or ' * is_checkout()}`pip install 'accelviz[cuda{{0}}]'`"
-)
 
 _NO_GPU = (
     "nothing to do without an NVIDIA GPU: device='cpu' does everything but time a GPU. "
@@ -80,7 +76,7 @@ def diagnose(import_cupy: Callable[[], Any], driver_version: Callable[[], str | 
     except Exception as error:
         detail = f"{about} sees a GPU but no NVRTC to compile with: {one_line(error)}"
         major = cupy.cuda.runtime.runtimeGetVersion() // 1000
-        return GpuState(NO_TOOLKIT, detail, f"pip install 'cupy-cuda{major}x[ctk]'")
+        return GpuState(NO_TOOLKIT, detail, pip_install(f"cupy-cuda{major}x[ctk]"))
     name, memory = properties["name"].decode(), properties["totalGlobalMem"] / 2**30
     capability = f"compute capability {properties['major']}.{properties['minor']}"
     return GpuState(READY, f"{name}, {capability}, {memory:.0f} GiB, {about}, NVRTC {version}")
@@ -92,9 +88,9 @@ def _without_package(error: Exception, driver: str | None) -> GpuState:
     missing = isinstance(error, ModuleNotFoundError)
     finding = "CuPy is not installed" if missing else f"CuPy does not import: {one_line(error)}"
     if driver is None:
-        fix = f"{_NO_GPU}, then {_INSTALL.format(13)}"
+        fix = f"{_NO_GPU}, then {_install(13)}"
         return GpuState(NO_PACKAGE, f"{finding}, and nvidia-smi finds no NVIDIA driver", fix)
-    fix = _INSTALL.format(13 if int(driver.partition(".")[0]) >= 13 else 12)
+    fix = _install(13 if int(driver.partition(".")[0]) >= 13 else 12)
     return GpuState(NO_PACKAGE, f"{finding}; the driver supports CUDA {driver}", fix)
 
 
@@ -103,8 +99,13 @@ def _without_driver(detail: str, driver: str | None) -> GpuState:
         return GpuState(NO_DRIVER, detail, f"{_NO_GPU} and check that nvidia-smi lists it")
     if driver.startswith("12."):
         detail += f"; the driver supports CUDA {driver} only"
-        return GpuState(NO_DRIVER, detail, _INSTALL.format(12))
+        return GpuState(NO_DRIVER, detail, _install(12))
     return GpuState(NO_DRIVER, detail, "check that nvidia-smi lists a GPU and restart")
+
+
+def _install(major: int) -> str:
+    make = f"`make install CUDA={major}`, or " if is_checkout() else ""
+    return f"run {make}`{pip_install(f'accelviz[cuda{major}]')}`"
 
 
 def one_line(error: Exception) -> str:

@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #ifdef __linux__
 #include <signal.h>
 #include <sys/prctl.h>
@@ -48,12 +50,14 @@ constexpr unsigned max_sources = 512;
 
 // Memory that the processes of a comparison share.
 struct Runs {
-    std::uint64_t count, hash;  // events of the run with zeros
+    std::uint64_t count, hash;  // events of the run with zeros: whole segments if `late`
     bool completed, late;       // whether that run ended without a problem, or by the time limit
+    std::uint64_t reached;      // all its events
     std::uint64_t progress;     // events of the latest other run
     bool differs;               // whether it differs
     std::uint64_t window;       // number of events before those in `events`
     std::uint64_t n_events;
+    bool cut_off;               // whether the time limit ended the recording of `events`
     Event events[segment];
     unsigned n_sources;
     Source sources[max_sources];
@@ -132,10 +136,16 @@ inline std::uint64_t undefined(Source source) {
     }
     const bool late = !std::strcmp(answer->problem, "too long");
     if (mode == Mode::RECORD) {
-        runs->count = n_noted;
-        runs->hash = noted_hash;
+        // A time limit can come between a count and its hash: those of whole segments agree.
+        const std::uint64_t n_segments = std::min(next_check / segment - 1, max_segments);
+        runs->reached = n_noted;
+        runs->count = late ? n_segments * segment : n_noted;
+        runs->hash = !late ? noted_hash : n_segments ? runs->hashes[n_segments - 1] : 1;
         runs->late = late;
     }
+    // A recording that was slower than the first run says nothing about what comes behind it.
+    if (mode == Mode::RECORD_EVENTS)
+        runs->cut_off = late && runs->window + runs->n_events < runs->reached;
     if (mode == Mode::COMPARE_HASHES) {
         runs->progress = n_noted;
         const bool ends_elsewhere = n_noted < runs->count || failed() == runs->completed;
@@ -152,6 +162,7 @@ inline void check_events(const Event &event) {
     switch (mode) {
         case Mode::RECORD:
             if (ends_segment) segment_hash = noted_hash;
+            std::atomic_signal_fence(std::memory_order_seq_cst);
             next_check += segment;
             break;
         case Mode::COMPARE_HASHES:
@@ -164,12 +175,14 @@ inline void check_events(const Event &event) {
             else next_check = std::min(next_check, runs->count);
             break;
         case Mode::RECORD_EVENTS:
-            runs->events[runs->n_events++] = event;
+            runs->events[runs->n_events] = event;
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+            ++runs->n_events;
             if (runs->n_events == segment) end_child();
             ++next_check;
             break;
         default:
-            if (index == segment) end_child();
+            if (index == segment || (index == runs->n_events && runs->cut_off)) end_child();
             if (index == runs->n_events) report_difference(nullptr, event);
             if (!(runs->events[index] == event)) report_difference(&runs->events[index], event);
             ++next_check;
@@ -247,8 +260,7 @@ bool run_in_child(Run run, Mode child_mode, bool is_negative, unsigned filled, d
 // Compares runs, and describes the first difference in the answer.
 template <typename Run>
 void compare(Run run) {
-    void *shared = mmap(nullptr, sizeof(Runs), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *shared = map_shared(sizeof(Runs));
     if (shared == MAP_FAILED) {
         copy_text(answer->problem, "not loaded");
         return copy_text(answer->text, std::strerror(errno));

@@ -268,8 +268,8 @@ constexpr int warpSize = 32;
 
 #include "vectors.h"
 
-EMULATOR_PURE dim3::dim3(uint3 from) : x(from.x), y(from.y), z(from.z) {}
-EMULATOR_PURE dim3::operator uint3() const { return {x, y, z}; }
+inline dim3::dim3(uint3 from) : x(from.x), y(from.y), z(from.z) {}
+inline dim3::operator uint3() const { return {x, y, z}; }
 
 #include "intrinsics.h"
 

@@ -98,6 +98,12 @@ constexpr long long cluster(long long x, long long y = 1, long long z = 1) {
 
 }  // namespace emulator
 
+// Libraries are linked without the start-up code of C, which defines it.
+#ifdef __linux__
+extern "C" {
+__attribute__((weak, visibility("hidden"))) void *__dso_handle;
+}
+#endif
 // The type of a variable for `describe`: a pointer to its elements.
 #define EMULATED_VARIABLE(NAME) std::remove_all_extents_t<decltype(NAME)> *
 // Defines emulator_entry, which calls the kernel, and emulator_description, which writes the number

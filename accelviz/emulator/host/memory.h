@@ -2,9 +2,11 @@
 #pragma once
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -14,6 +16,18 @@
 #include "shared.h"
 
 namespace emulator {
+
+// Maps memory that processes share: of a file where a sandbox refuses memory of none.
+inline void *map_shared(std::size_t bytes) {
+    constexpr int access = PROT_READ | PROT_WRITE;
+    void *memory = mmap(nullptr, bytes, access, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    std::FILE *file = memory == MAP_FAILED ? std::tmpfile() : nullptr;
+    if (!file) return memory;
+    if (!ftruncate(fileno(file), off_t(bytes)))
+        memory = mmap(nullptr, bytes, access, MAP_SHARED, fileno(file), 0);
+    std::fclose(file);
+    return memory;
+}
 
 // The words of an array: their cells, and repeated loads; in shared memory, the number of the first
 // one in the tables that all shared arrays have in common.

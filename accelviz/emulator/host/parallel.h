@@ -67,8 +67,7 @@ class Workers {
         // A byte for each word and process: masks of written and of accessed bytes; the first are
         // those of this process, whose blocks have run.
         const std::size_t bytes = sizeof(Shared) + (count + 1) * words;
-        void *shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *shared = map_shared(bytes);
         if (shared == MAP_FAILED) return false;
         Workers workers(static_cast<Shared *>(shared), words);
         const bool stored = workers.start(count, blocks, run_one) && workers.finish();

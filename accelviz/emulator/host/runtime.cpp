@@ -58,18 +58,19 @@ void in_host_function(const char *name, void *code) {
     fail("host function", address_of(code));
 }
 
-const TextureHead &texture_head(std::uint64_t object, void *code) {
-    static std::uint64_t latest = 0, head = 0;
-    if (object == latest && head) return *reinterpret_cast<const TextureHead *>(head);
-    const int number = memory->find(object);
-    const EmulatorArray *array = number < 0 ? nullptr : &memory->array(number);
-    const bool fits = array && array->address == object && array->bytes >= sizeof(TextureHead);
-    const std::uint64_t at = fits ? object + array->bytes - sizeof(TextureHead) : 0;
-    if (!fits || reinterpret_cast<const TextureHead *>(at)->magic != texture_magic)
-        stop("no texture", code);
-    latest = object;
-    head = at;
-    return *reinterpret_cast<const TextureHead *>(at);
+TextureHead texture_head(std::uint64_t object, void *code) {
+    static std::uint64_t latest = 0, at = 0;
+    if (object != latest) {
+        const int number = memory->find(object);
+        const EmulatorArray *array = number < 0 ? nullptr : &memory->array(number);
+        const bool fits = array && array->address == object && array->bytes >= sizeof(TextureHead);
+        at = fits ? object + array->bytes - sizeof(TextureHead) : 0;
+        latest = object;
+    }
+    // A copy, as a kernel may have made the head, and may change it.
+    const TextureHead head = at ? *reinterpret_cast<const TextureHead *>(at) : TextureHead{};
+    if (head.magic != texture_magic || head.channels > 4 || head.bytes > 4) stop("no texture", code);
+    return head;
 }
 
 // Dynamic shared memory has the numbers from 0 on, variables those from `variables_begin` on.
@@ -163,6 +164,20 @@ void __tsan_init() {}
 void __tsan_func_entry(void *) {}
 void __tsan_func_exit() {}
 
+// The compiler's description of an access through the address of a variable that is not within it.
+struct EmulatorObject {
+    const char *file;
+    std::uint32_t line, column;
+    const void *type;
+    unsigned char alignment, is_store;
+};
+void __ubsan_handle_type_mismatch_v1(const EmulatorObject *object, const char *address) {
+    const emulator::Access access{address, emulator::address_of(address) % 4 ? 1u : 4u,
+                                  object->is_store ? emulator::STORE : emulator::LOAD,
+                                  emulator::DEVICE, emulator::address_of(EMULATOR_HERE)};
+    emulator::access(address, access.bytes, access.kind, access.scope, EMULATOR_HERE);
+    emulator::fail_at("local out of bounds", -1, access);
+}
 // The compiler's description of an index out of bounds of an array with a known length.
 struct EmulatorBounds {
     const char *file;

@@ -23,9 +23,9 @@ EMULATOR_PURE bool is_among(char letter, const char *letters) {
 }
 
 // Ends the launch unless CUDA's printf has each conversion of a format and its argument fits.
-// Reads the texts of %s as the kernel's loads. `kinds` has a letter an argument.
+// `kinds` has a letter an argument. With `reads_texts`, reads the texts of %s as the kernel's loads.
 EMULATOR_PURE void check_format(const char *format, const char *kinds, const void *const *arguments,
-                                void *code) {
+                                void *code, bool reads_texts) {
     const auto fail = [&](const char *from, const char *to, const char *argument) {
         static char text[160];
         std::snprintf(text, sizeof text, "printf: %.*s for %s", int(to - from), from, argument);
@@ -60,7 +60,7 @@ EMULATOR_PURE void check_format(const char *format, const char *kinds, const voi
                  : kinds[n] == 'i' ? "an integer"
                  : kinds[n] == '?' ? "a structure"
                                    : "a pointer");
-        if (*c == 's') {
+        if (*c == 's' && reads_texts) {
             const char *text = *static_cast<const char *const *>(arguments[n]);
             for (char letter = 1; letter && precision != 0; ++text, --precision)
                 copy_memory(&letter, text, 1, code);
@@ -74,8 +74,10 @@ EMULATOR_PURE void check_format(const char *format, const char *kinds, const voi
 template <typename... A>
 EMULATOR_INSTRUCTION int print(const char *format, A... arguments) {
     const char kinds[] = {printed_kind<A>()..., 0};
-    const void *const addresses[] = {&arguments..., nullptr};
-    check_format(format, kinds, addresses, EMULATOR_HERE);
+    const void *const addresses[] = {__builtin_addressof(arguments)..., nullptr};
+    // Again, as other warps of a traced block may change the format at each of these loads.
+    for (bool reads_texts : {true, false})
+        check_format(format, kinds, addresses, EMULATOR_HERE, reads_texts);
     std::printf(format, arguments...);
     std::fflush(stdout);
     return sizeof...(A);

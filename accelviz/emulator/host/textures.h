@@ -22,7 +22,7 @@ struct TextureHead {
 constexpr std::uint64_t texture_magic = 0x616363656c766978;
 
 // The head of the texture with this address; ends the launch if there is none.
-const TextureHead &texture_head(std::uint64_t object, void *code);
+TextureHead texture_head(std::uint64_t object, void *code);
 
 template <typename T, bool = is_vector<T>>
 struct Texel {
@@ -125,7 +125,7 @@ EMULATOR_PURE T texel_of(const double *sums) {
 template <typename T>
 EMULATOR_PURE T sample(cudaTextureObject_t object, std::initializer_list<float> coordinates,
                        int layer, void *code) {
-    const TextureHead &head = texture_head(object, code);
+    const TextureHead head = texture_head(object, code);
     check_texel<T>(head, code);
     const unsigned axes = unsigned(coordinates.size());
     long long first[3] = {};
@@ -159,7 +159,7 @@ EMULATOR_PURE T sample(cudaTextureObject_t object, std::initializer_list<float> 
 // Reads an element of linear memory; outside of it are zeros.
 template <typename T>
 EMULATOR_PURE T fetch(cudaTextureObject_t object, int i, void *code) {
-    const TextureHead &head = texture_head(object, code);
+    const TextureHead head = texture_head(object, code);
     check_texel<T>(head, code);
     const long long at[3] = {i, 0, 0};
     double sums[4] = {};
@@ -170,7 +170,7 @@ EMULATOR_PURE T fetch(cudaTextureObject_t object, int i, void *code) {
 // The address of an element of a surface; null if the access is to be left out.
 EMULATOR_PURE unsigned char *surface_address(cudaSurfaceObject_t object, long long x, long long y,
                                              long long z, unsigned bytes, int mode, void *code) {
-    const TextureHead &head = texture_head(object, code);
+    const TextureHead head = texture_head(object, code);
     const long long row = (long long)(head.size[0]) * head.bytes * head.channels;
     const long long height = head.size[1], depth = head.size[2];
     const bool within = x >= 0 && x + bytes <= row && y >= 0 && y < height && z >= 0 && z < depth;
@@ -190,7 +190,7 @@ EMULATOR_PURE T surface_read(cudaSurfaceObject_t object, long long x, long long 
     const unsigned char *from = surface_address(object, x, y, z, sizeof(T), mode, code);
     if (!from) return value;
     access(from, sizeof(T), LOAD, DEVICE, code);
-    __builtin_memcpy(static_cast<void *>(&value), from, sizeof(T));
+    __builtin_memcpy(static_cast<void *>(__builtin_addressof(value)), from, sizeof(T));
     return value;
 }
 template <typename T>
@@ -199,7 +199,7 @@ EMULATOR_PURE void surface_write(const T &value, cudaSurfaceObject_t object, lon
     unsigned char *to = surface_address(object, x, y, z, sizeof(T), mode, code);
     if (!to) return;
     access(to, sizeof(T), STORE, DEVICE, code);
-    __builtin_memcpy(to, static_cast<const void *>(&value), sizeof(T));
+    __builtin_memcpy(to, __builtin_addressof(value), sizeof(T));
 }
 
 }  // namespace emulator
@@ -212,7 +212,9 @@ EMULATOR_PURE void surface_write(const T &value, cudaSurfaceObject_t object, lon
     }                                                                                             \
     template <typename T>                                                                         \
     EMULATOR_INSTRUCTION void NAME(T *to, cudaTextureObject_t object, EMULATOR_ALL PARAMETERS) {  \
-        *to = emulator::sample<T>(object, {EMULATOR_ALL ARGUMENTS}, LAYER, EMULATOR_HERE);        \
+        const T texel =                                                                           \
+            emulator::sample<T>(object, {EMULATOR_ALL ARGUMENTS}, LAYER, EMULATOR_HERE);          \
+        emulator::move(&texel, to, sizeof(T), sizeof(T), EMULATOR_HERE);                          \
     }
 EMULATOR_SAMPLED(tex1D, (float x), (x), -1)
 EMULATOR_SAMPLED(tex2D, (float x, float y), (x, y), -1)
@@ -227,7 +229,8 @@ EMULATOR_INSTRUCTION T tex1Dfetch(cudaTextureObject_t object, int i) {
 }
 template <typename T>
 EMULATOR_INSTRUCTION void tex1Dfetch(T *to, cudaTextureObject_t object, int i) {
-    *to = emulator::fetch<T>(object, i, EMULATOR_HERE);
+    const T texel = emulator::fetch<T>(object, i, EMULATOR_HERE);
+    emulator::move(&texel, to, sizeof(T), sizeof(T), EMULATOR_HERE);
 }
 
 #define EMULATOR_SURFACE(NAME, PARAMETERS, X, Y, Z)                                               \
@@ -240,7 +243,8 @@ EMULATOR_INSTRUCTION void tex1Dfetch(T *to, cudaTextureObject_t object, int i) {
     EMULATOR_INSTRUCTION void NAME##read(T *to, cudaSurfaceObject_t object,                       \
                                          EMULATOR_ALL PARAMETERS,                                 \
                                          cudaSurfaceBoundaryMode mode = cudaBoundaryModeTrap) {   \
-        *to = emulator::surface_read<T>(object, X, Y, Z, mode, EMULATOR_HERE);                    \
+        const T element = emulator::surface_read<T>(object, X, Y, Z, mode, EMULATOR_HERE);        \
+        emulator::move(__builtin_addressof(element), to, sizeof(T), sizeof(T), EMULATOR_HERE);    \
     }                                                                                             \
     template <typename T>                                                                         \
     EMULATOR_INSTRUCTION void NAME##write(T value, cudaSurfaceObject_t object,                    \

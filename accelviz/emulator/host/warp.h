@@ -126,7 +126,7 @@ EMULATOR_REDUCE(xor, unsigned, a ^ b)
         static_assert(emulator::is_one_access<T>, #NAME " loads a number or a vector");        \
         emulator::access(address, sizeof(T), emulator::KIND, emulator::DEVICE, EMULATOR_HERE); \
         T value;                                                                               \
-        std::memcpy(static_cast<void *>(&value), address, sizeof(T));                          \
+        std::memcpy(static_cast<void *>(__builtin_addressof(value)), address, sizeof(T));      \
         return value;                                                                          \
     }
 #define EMULATOR_STORE(NAME)                                                                    \
@@ -134,7 +134,7 @@ EMULATOR_REDUCE(xor, unsigned, a ^ b)
     EMULATOR_INSTRUCTION void NAME(T *address, emulator::identity_t<T> value) {                 \
         static_assert(emulator::is_one_access<T>, #NAME " stores a number or a vector");        \
         emulator::access(address, sizeof(T), emulator::STORE, emulator::DEVICE, EMULATOR_HERE); \
-        std::memcpy(static_cast<void *>(address), &value, sizeof(T));                           \
+        std::memcpy(static_cast<void *>(address), __builtin_addressof(value), sizeof(T));       \
     }
 
 EMULATOR_LOAD(__ldg, READ_ONLY_LOAD) EMULATOR_LOAD(__ldca, LOAD) EMULATOR_LOAD(__ldcg, LOAD)

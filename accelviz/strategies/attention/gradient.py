@@ -7,7 +7,6 @@ and dV[j] is the sum of alpha m dY[i] over the nonzeros (i, j).
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -179,7 +178,7 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
         runs = pattern.row_pointers[:-1], pattern.degrees
         walk = (row_range, *runs, pattern.column_indices, row_range[:-1].astype(np.int32))
         rows, row_order = Records(walk, pattern.row_pointers), None
-    nnz, lock = pattern.nnz, threading.Lock()
+    nnz = pattern.nnz
     names = [operand.name for operand in _OUTPUTS[score]]
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
@@ -194,16 +193,16 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
         if score in ("dot", "cosine"):
             dB = outputs["dK"] if score == "dot" else np.empty_like(dV)
         dV[...], dA[...], dB[...] = 0, 0, 0
-        da = np.zeros_like(scored[1])
+        by_piece = {row: np.zeros_like(scored[1]) for row in rows.pieces}  # of da
 
         def add_columns(first: int, last: int) -> None:
+            da = by_piece[0]  # is not written
             _add_terms(first, last, columns.walk, scored, factors, results, False, dB, dV, da)
 
         def add_rows(first: int, last: int) -> None:
-            partial_da = np.zeros_like(da)
-            _add_terms(first, last, rows.walk, scored, factors, results, True, dA, dV, partial_da)
-            with lock:
-                np.add(da, partial_da, out=da)
+            for low, high in rows.pieces_within(first, last):
+                da = by_piece[low]
+                _add_terms(low, high, rows.walk, scored, factors, results, True, dA, dV, da)
 
         factors = dropout_factors(order, heads, inputs)
         in_pieces(add_columns, columns, heads * n_cols)
@@ -213,7 +212,7 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
             outputs["d_scale"][...] = (dB * inputs["V"]).sum(axis=-1)
             dV += inputs["scale"][..., None] * dB
         if score == "gatv2":
-            outputs["da"][...] = da
+            outputs["da"][...] = sum(by_piece.values())
 
     return run
 

@@ -12,7 +12,7 @@ from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, NONZEROS, ROWS, Arrays, Traffic
 from accelviz.strategies.exact import by_rows, product, replay_rows
-from accelviz.strategies.spmm.row_sums import sum_rows
+from accelviz.strategies.spmm.row_sums import sum_csr, sum_rows
 
 
 def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
@@ -52,7 +52,7 @@ def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> 
 
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Add the products of every record of the workload to its row; see `Operation.replay`."""
-    return replay_rows(sum_rows, ("values", "X", "Y"), plan)
+    return replay_rows(sum_rows, ("values", "X", "Y"), plan, of_csr=sum_csr)
 
 
 SPMM = Operation(

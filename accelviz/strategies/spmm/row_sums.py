@@ -20,20 +20,20 @@ _FLAGS = ("contract",)
 
 
 def _sum_of(width: int) -> Callable[..., None]:
-    """Return a function that adds the products of a run of nonzeros, for `width` columns.
+    """Return a function that sums the products of a run of nonzeros, for vectors of columns.
 
-    Its arguments are (columns, values, X, y, start, stop, first column, whether y has a sum). The
-    sums stay in registers: a loop over columns in Python would load and store y for each nonzero,
-    and test whether y and the rows of X overlap.
+    Its arguments are (columns, values, X, y, start, stop, first column of each vector). The vectors
+    have `width` columns, and may overlap. The sums stay in registers: a loop over columns in Python
+    would load and store y for each nonzero, and test whether y and the rows of X overlap.
     """
 
     @intrinsic
     def add(
-        _: Any, columns: Any, values: Any, X: Any, y: Any, start: Any, stop: Any, at: Any, has: Any
+        _: Any, columns: Any, values: Any, X: Any, y: Any, start: Any, stop: Any, at: Any
     ) -> Any:
         if X.layout != "C" or y.layout != "C":
             raise TypingError("X and y need contiguous rows")
-        signature = types.void(columns, values, X, y, start, stop, at, has)
+        signature = types.void(columns, values, X, y, start, stop, at)
         return signature, _generate
 
     def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -41,41 +41,48 @@ def _sum_of(width: int) -> Callable[..., None]:
             context.make_array(kind)(context, builder, value)
             for kind, value in zip(signature.args[:4], arguments[:4], strict=True)
         )
-        start, stop, at, has_sum = arguments[4:]
+        start, stop, first_columns = arguments[4:]
+        offsets = cgutils.unpack_tuple(builder, first_columns)
         vector = ir.VectorType(ir.FloatType(), width)
         lanes = ir.VectorType(ir.IntType(32), width)
         row_bytes, undefined = cgutils.unpack_tuple(builder, X.strides, 2)[0], ir.Undefined
-        target = builder.bitcast(builder.gep(y.data, [at]), vector.as_pointer())
-        initial = cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * width))
-        with builder.if_then(has_sum):
-            builder.store(builder.load(target, align=4), initial)
-        first_sum, before = builder.load(initial), builder.block
+        targets = [
+            builder.bitcast(builder.gep(y.data, [at]), vector.as_pointer()) for at in offsets
+        ]
+        before = builder.block
         test, body, end = (builder.append_basic_block(name) for name in ("test", "body", "end"))
         builder.branch(test)
 
         builder.position_at_end(test)
-        k, sums = builder.phi(_INT64), builder.phi(vector)
+        k, sums = builder.phi(_INT64), [builder.phi(vector) for _ in targets]
         builder.cbranch(builder.icmp_signed("<", k, stop), body, end)
 
         builder.position_at_end(body)
         column = builder.zext(builder.load(builder.gep(columns.data, [k])), _INT64)
         weight = builder.load(builder.gep(values.data, [k]))
         row = builder.gep(builder.bitcast(X.data, _BYTES), [builder.mul(column, row_bytes)])
-        address = builder.gep(builder.bitcast(row, ir.FloatType().as_pointer()), [at])
-        x = builder.load(builder.bitcast(address, vector.as_pointer()), align=4)
+        row = builder.bitcast(row, ir.FloatType().as_pointer())
         first_lane = ir.Constant(ir.IntType(32), 0)
         single = builder.insert_element(ir.Constant(vector, undefined), weight, first_lane)
         same = ir.Constant(lanes, [0] * width)
         weights = builder.shuffle_vector(single, ir.Constant(vector, undefined), same)
-        added = builder.fadd(builder.fmul(weights, x, flags=_FLAGS), sums, flags=_FLAGS)
+        added = []
+        for at, total in zip(offsets, sums, strict=True):
+            address = builder.bitcast(builder.gep(row, [at]), vector.as_pointer())
+            products = builder.fmul(weights, builder.load(address, align=4), flags=_FLAGS)
+            added.append(builder.fadd(products, total, flags=_FLAGS))
         following = builder.add(k, ir.Constant(_INT64, 1))
         builder.branch(test)
-        for phi, ahead, again in ((k, start, following), (sums, first_sum, added)):
-            phi.add_incoming(ahead, before)
-            phi.add_incoming(again, body)
+        zero = ir.Constant(vector, [0.0] * width)
+        k.add_incoming(start, before)
+        k.add_incoming(following, body)
+        for total, again in zip(sums, added, strict=True):
+            total.add_incoming(zero, before)
+            total.add_incoming(again, body)
 
         builder.position_at_end(end)
-        builder.store(sums, target, align=4)
+        for total, target in zip(sums, targets, strict=True):
+            builder.store(total, target, align=4)
         return context.get_dummy_value()
 
     return add
@@ -85,35 +92,76 @@ _sum_64, _sum_32, _sum_16, _sum_8 = map(_sum_of, (64, 32, 16, 8))
 _sum_4, _sum_2, _sum_1 = map(_sum_of, (4, 2, 1))
 
 
+@njit(nogil=True, inline="always")
+def _rows(add: Any, width: int, first: int, last: int, walk: Any, operands: Any) -> None:
+    """Compute rows of at least `width` and at most twice as many columns."""
+    _, nz_start, nz_count, columns, output_rows = walk
+    values, X, Y = operands
+    vectors = np.int64(0), np.int64(X.shape[1] - width)
+    for row in range(np.uint64(first), np.uint64(last)):
+        start = np.int64(nz_start[row])
+        stop = start + np.int64(nz_count[row])
+        add(columns, values, X, Y[np.uint64(output_rows[row])], start, stop, vectors)
+
+
+@njit(nogil=True, fastmath={"contract"})
+def _one_column(first: int, last: int, walk: Any, values: Floats, X: Floats, Y: Floats) -> None:
+    _, nz_start, nz_count, columns, output_rows = walk
+    x, y = X.reshape(-1), Y.reshape(-1)
+    for row in range(np.uint64(first), np.uint64(last)):
+        start, total = np.uint64(nz_start[row]), np.float32(0)
+        for k in range(start, start + np.uint64(nz_count[row])):
+            total += values[k] * x[np.uint64(columns[k])]
+        y[np.uint64(output_rows[row])] = total
+
+
 @njit(nogil=True)
+def sum_csr(first: int, last: int, walk: Any, values: Floats, X: Floats, Y: Floats) -> None:
+    """Compute rows `first` to `last` - 1 of `Records.csr_walk`. X and Y have contiguous rows.
+
+    A row of 2 to 128 columns is two vectors, which overlap where they have more columns than it.
+    More vectors, one after the other, take longer: the end of a row's loop is predicted wrongly for
+    each.
+    Numbers of rows are unsigned, as Numba tests whether others count from the end.
+    """
+    n_cols, operands = X.shape[1], (values, X, Y)
+    if n_cols > 128:
+        _, nz_start, nz_count, columns, output_rows = walk
+        for row in range(np.uint64(first), np.uint64(last)):
+            start = np.int64(nz_start[row])
+            stop = start + np.int64(nz_count[row])
+            for column in range(0, n_cols, 64):
+                vector = (np.int64(min(column, n_cols - 64)),)
+                _sum_64(columns, values, X, Y[np.uint64(output_rows[row])], start, stop, vector)
+    elif n_cols > 64:
+        _rows(_sum_64, 64, first, last, walk, operands)
+    elif n_cols > 32:
+        _rows(_sum_32, 32, first, last, walk, operands)
+    elif n_cols > 16:
+        _rows(_sum_16, 16, first, last, walk, operands)
+    elif n_cols > 8:
+        _rows(_sum_8, 8, first, last, walk, operands)
+    elif n_cols > 4:
+        _rows(_sum_4, 4, first, last, walk, operands)
+    elif n_cols > 2:
+        _rows(_sum_2, 2, first, last, walk, operands)
+    elif n_cols == 2:
+        _rows(_sum_1, 1, first, last, walk, operands)
+    elif n_cols:
+        _one_column(first, last, walk, values, X, Y)
+
+
+@njit(nogil=True, fastmath={"contract"})
 def sum_rows(first: int, last: int, walk: Any, values: Floats, X: Floats, Y: Floats) -> None:
-    """Compute rows `first` to `last` - 1 of `Records.walk`. X and Y have contiguous rows."""
+    """Compute rows `first` to `last` - 1 of `Records.walk`, with the bits of `sum_csr`."""
     first_record, nz_start, nz_count, columns, output_rows = walk
-    n_cols = X.shape[1]
     for row in range(first, last):
-        y, begun = Y[output_rows[row]], False
+        y = Y[output_rows[row]]
         # As in a kernel, rows without a record are not written.
+        if first_record[row] < first_record[row + 1]:
+            y[:] = 0
         for record in range(first_record[row], first_record[row + 1]):
-            start = np.int64(nz_start[record])
-            stop, at = start + np.int64(nz_count[record]), np.int64(0)
-            while at + 64 <= n_cols:
-                _sum_64(columns, values, X, y, start, stop, at, begun)
-                at += 64
-            if at + 32 <= n_cols:
-                _sum_32(columns, values, X, y, start, stop, at, begun)
-                at += 32
-            if at + 16 <= n_cols:
-                _sum_16(columns, values, X, y, start, stop, at, begun)
-                at += 16
-            if at + 8 <= n_cols:
-                _sum_8(columns, values, X, y, start, stop, at, begun)
-                at += 8
-            if at + 4 <= n_cols:
-                _sum_4(columns, values, X, y, start, stop, at, begun)
-                at += 4
-            if at + 2 <= n_cols:
-                _sum_2(columns, values, X, y, start, stop, at, begun)
-                at += 2
-            if at < n_cols:
-                _sum_1(columns, values, X, y, start, stop, at, begun)
-            begun = True
+            for k in range(nz_start[record], nz_start[record] + nz_count[record]):
+                x = X[columns[k]]
+                for c in range(X.shape[1]):
+                    y[c] += values[k] * x[c]

@@ -139,6 +139,9 @@ const IDLE_TITLE = "A block lasts as long as its busiest warp; during this share
   "all warps of the hardware, a warp has no nonzero to sum. A setting with a smaller share can " +
   "still be slower: blocks, metadata, atomics and memory accesses also take time.";
 
+/** The GPU of a run's name: "H200" of "NVIDIA H200, 2026-11-22". */
+const gpuOf = (run: string) => run.split(",")[0].replace("NVIDIA ", "");
+
 /** A side in the headline: its time on a GPU and the idle share of its warp time. */
 function sideLine(side: Side, i: number, recorded: Recorded | null, before: Side | null) {
   const { label, description, summary, needsList, times: { records, runName } } = side;
@@ -158,7 +161,8 @@ function sideLine(side: Side, i: number, recorded: Recorded | null, before: Side
     : needsList ? "its warps are not listed here" : "does not say what its warps do";
   return html`<div class="av-of-side">${markOf(i)} <span title=${description}>${label}</span>: ${
     recorded ? html`<b title=${title}>${micros(recorded.median)}</b> ` : ""}<span
-    title=${title}>${recorded ? "recorded" : "no time recorded"}</span>${range}, <span
+    title=${title}>${recorded ? `on ${gpuOf(runName(recorded.run))}`
+      : "no time recorded"}</span>${range}, <span
     title=${IDLE_TITLE}>${waiting}</span>${before ? beforeText(side, recorded, before) : ""}</div>`;
 }
 

@@ -148,10 +148,10 @@ export function tour(panel: HTMLElement, act: Act, playable: boolean) {
     result = "";
     act.show(stops[at].group);
     stops[at].begin?.(act);
+    then = act.scene(); // before any frame, in which a key could change it already
     unmark();
     draw();
     afterDrawing(() => {
-      then = act.scene();
       const target = panel.querySelector<HTMLElement>(stops[at].where);
       if (!target?.getClientRects().length) return go(at ? at + direction : 1);
       target.classList.add("av-toured");
@@ -168,7 +168,7 @@ export function tour(panel: HTMLElement, act: Act, playable: boolean) {
       () => go(at + 1)),
     button("end", "End", "", end)]}`, box);
 
-  panel.querySelector(".av-tour")?.remove();
+  panel.querySelector<HTMLElement>(".av-tour [data-control=end]")?.click(); // an earlier tour
   for (const kind of ["click", "input", "change", "keyup", "pointermove"])
     panel.addEventListener(kind, check, { signal: listening.signal });
   box.addEventListener("keydown", (event) => event.key === "Escape" && end());

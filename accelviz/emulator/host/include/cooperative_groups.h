@@ -11,32 +11,34 @@ namespace cooperative_groups {
 class thread_group {
    public:
     EMULATOR_BARRIER void sync() const { sync_at(EMULATOR_HERE); }
-    EMULATOR_PURE void sync_at(void *code) const {
+    EMULATOR_BARRIER void sync_at(void *code) const {
         lanes_ ? emulator::sync_warp(lanes_, code) : emulator::sync_threads(code);
     }
-    EMULATOR_PURE unsigned long long num_threads() const {
+    EMULATOR_BARRIER unsigned long long num_threads() const {
         return lanes_ ? __popc(lanes_) : blockDim.x * blockDim.y * blockDim.z;
     }
-    EMULATOR_PURE unsigned long long size() const { return num_threads(); }
-    EMULATOR_PURE unsigned long long thread_rank() const {
+    EMULATOR_BARRIER unsigned long long size() const { return num_threads(); }
+    EMULATOR_BARRIER unsigned long long thread_rank() const {
         return lanes_ ? __popc(lanes_ & ((1u << emulator::lane()) - 1))
                       : threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
     }
 
    protected:
-    EMULATOR_PURE explicit thread_group(unsigned lanes) : lanes_(lanes) {}
+    EMULATOR_BARRIER explicit thread_group(unsigned lanes) : lanes_(lanes) {}
     // The lane of the member with a rank; -1 if there is none.
-    EMULATOR_PURE int lane_of(long long rank) const {
+    EMULATOR_BARRIER int lane_of(long long rank) const {
+        const unsigned lanes = lanes_;
         for (int lane = 0; lane < 32; ++lane) {
-            if (lanes_ >> lane & 1u && rank-- == 0) return lane;
+            if (lanes >> lane & 1u && rank-- == 0) return lane;
         }
         return -1;
     }
     // Converts a mask of lanes to a mask of ranks.
-    EMULATOR_PURE unsigned by_rank(unsigned votes) const {
+    EMULATOR_BARRIER unsigned by_rank(unsigned votes) const {
         unsigned bits = 0, rank = 0;
+        const unsigned lanes = lanes_;
         for (int lane = 0; lane < 32; ++lane) {
-            if (lanes_ >> lane & 1u) bits |= (votes >> lane & 1u) << rank++;
+            if (lanes >> lane & 1u) bits |= (votes >> lane & 1u) << rank++;
         }
         return bits;
     }
@@ -57,7 +59,7 @@ class thread_block : public thread_group {
     static dim3 dim_threads() { return blockDim; }
 
    private:
-    EMULATOR_PURE thread_block() : thread_group(0) {}
+    EMULATOR_BARRIER thread_block() : thread_group(0) {}
     friend thread_block this_thread_block();
 };
 inline thread_block this_thread_block() { return {}; }
@@ -142,13 +144,13 @@ inline cluster_group this_cluster() { return {}; }
 // Base of groups of lanes of one warp, with functions that exchange values.
 class lane_group : public thread_group {
    public:
-    EMULATOR_PURE explicit lane_group(unsigned lanes, unsigned rank = 0, unsigned count = 1)
+    EMULATOR_BARRIER explicit lane_group(unsigned lanes, unsigned rank = 0, unsigned count = 1)
         : thread_group(lanes), meta_rank_(rank), meta_size_(count) {}
-    EMULATOR_PURE unsigned num_threads() const { return __popc(lanes_); }
-    EMULATOR_PURE unsigned size() const { return num_threads(); }
-    EMULATOR_PURE unsigned thread_rank() const { return unsigned(thread_group::thread_rank()); }
-    EMULATOR_PURE unsigned meta_group_rank() const { return meta_rank_; }
-    EMULATOR_PURE unsigned meta_group_size() const { return meta_size_; }
+    EMULATOR_BARRIER unsigned num_threads() const { return __popc(lanes_); }
+    EMULATOR_BARRIER unsigned size() const { return num_threads(); }
+    EMULATOR_BARRIER unsigned thread_rank() const { return unsigned(thread_group::thread_rank()); }
+    EMULATOR_BARRIER unsigned meta_group_rank() const { return meta_rank_; }
+    EMULATOR_BARRIER unsigned meta_group_size() const { return meta_size_; }
 
     template <typename T>
     EMULATOR_BARRIER T shfl(T value, int rank) const {
@@ -184,25 +186,25 @@ class lane_group : public thread_group {
     static constexpr unsigned most_threads = 32;
     // Writes the values of all members to `by_rank`.
     template <typename T>
-    EMULATOR_PURE void gather(const T &value, T (&by_rank)[most_threads], void *code) const {
+    EMULATOR_BARRIER void gather(const T &value, T (&by_rank)[most_threads], void *code) const {
         for (unsigned rank = 0; rank < num_threads(); ++rank) {
             by_rank[rank] = from(value, rank, code);
         }
     }
-    EMULATOR_PURE unsigned lanes() const { return lanes_; }
+    EMULATOR_BARRIER unsigned lanes() const { return lanes_; }
 
    protected:
     // Returns the value of the member with a rank, else the own value, in pieces of 8 bytes.
     template <typename T>
-    EMULATOR_INSTRUCTION T from(T value, long long rank, void *code) const {
+    EMULATOR_BARRIER T from(T value, long long rank, void *code) const {
         static_assert(sizeof(T) <= 32, "the lanes of a group exchange at most 32 bytes");
         const int lane = lane_of(rank);
         std::uint64_t pieces[(sizeof(T) + 7) / 8] = {};
-        __builtin_memcpy(pieces, static_cast<const void *>(&value), sizeof(T));
+        __builtin_memcpy(pieces, __builtin_addressof(value), sizeof(T));
         for (std::uint64_t &piece : pieces) {
             piece = emulator::exchange(lanes_, piece, lane, false, nullptr, code);
         }
-        __builtin_memcpy(static_cast<void *>(&value), pieces, sizeof(T));
+        __builtin_memcpy(static_cast<void *>(__builtin_addressof(value)), pieces, sizeof(T));
         return value;
     }
 
@@ -215,11 +217,11 @@ class thread_block_tile : public lane_group {
     static_assert(SIZE && !(SIZE & (SIZE - 1)), "a tile has a power of two of threads");
 
    public:
-    EMULATOR_PURE thread_block_tile(unsigned rank, unsigned count)
+    EMULATOR_BARRIER thread_block_tile(unsigned rank, unsigned count)
         : lane_group((~0u >> (32 - SIZE)) << (emulator::lane() / SIZE * SIZE), rank, count) {}
     // Conversion to a tile without a parent type.
     template <typename Other>
-    EMULATOR_PURE thread_block_tile(const thread_block_tile<SIZE, Other> &tile)
+    EMULATOR_BARRIER thread_block_tile(const thread_block_tile<SIZE, Other> &tile)
         : thread_block_tile(tile.meta_group_rank(), tile.meta_group_size()) {}
 
     static constexpr unsigned num_threads() { return SIZE; }
@@ -240,18 +242,18 @@ class thread_block_tile<SIZE, Parent, true> {
     static_assert(SIZE <= 512 && !(SIZE & (SIZE - 1)), "a tile has at most 512 threads");
 
    public:
-    EMULATOR_PURE thread_block_tile(unsigned rank, unsigned count)
+    EMULATOR_BARRIER thread_block_tile(unsigned rank, unsigned count)
         : meta_rank_(rank), meta_size_(count) {}
     template <typename Other>
-    EMULATOR_PURE thread_block_tile(const thread_block_tile<SIZE, Other> &tile)
+    EMULATOR_BARRIER thread_block_tile(const thread_block_tile<SIZE, Other> &tile)
         : thread_block_tile(tile.meta_group_rank(), tile.meta_group_size()) {}
 
     static constexpr unsigned most_threads = SIZE;
     static constexpr unsigned num_threads() { return SIZE; }
     static constexpr unsigned size() { return SIZE; }
     static unsigned thread_rank() { return thread_block::thread_rank() % SIZE; }
-    EMULATOR_PURE unsigned meta_group_rank() const { return meta_rank_; }
-    EMULATOR_PURE unsigned meta_group_size() const { return meta_size_; }
+    EMULATOR_BARRIER unsigned meta_group_rank() const { return meta_rank_; }
+    EMULATOR_BARRIER unsigned meta_group_size() const { return meta_size_; }
     EMULATOR_BARRIER void sync() const { sync_at(EMULATOR_HERE); }
     EMULATOR_PURE static void sync_at(void *code) {
         emulator::sync_tile(thread_block::thread_rank() / SIZE * SIZE, SIZE, code);
@@ -269,19 +271,29 @@ class thread_block_tile<SIZE, Parent, true> {
         return values[unsigned(rank) % SIZE];
     }
     template <typename T>
-    EMULATOR_PURE void gather(const T &value, T (&by_rank)[SIZE], void *code) const {
+    EMULATOR_BARRIER void gather(const T &value, T (&by_rank)[SIZE], void *code) const {
         static_assert(sizeof(T) <= 32, "the threads of a tile exchange at most 32 bytes");
-        char(*const values)[32] = emulator::tile_values();
         const unsigned first = thread_block::thread_rank() / SIZE * SIZE;
-        __builtin_memcpy(values[first + thread_rank()], static_cast<const void *>(&value), sizeof(T));
+        give(first + thread_rank(), value);
         sync_at(code);
-        for (unsigned rank = 0; rank < SIZE; ++rank)
-            __builtin_memcpy(static_cast<void *>(&by_rank[rank]), values[first + rank], sizeof(T));
+        for (unsigned rank = 0; rank < SIZE; ++rank) by_rank[rank] = taken<T>(first + rank);
         sync_at(code);
     }
 
    private:
-    EMULATOR_PURE unsigned count(bool vote, void *code) const {
+    // By value, so that the caller's code loads and stores what the kernel may have in memory.
+    template <typename T>
+    EMULATOR_PURE static void give(unsigned rank, T value) {
+        __builtin_memcpy(emulator::tile_values()[rank], __builtin_addressof(value), sizeof(T));
+    }
+    template <typename T>
+    EMULATOR_PURE static T taken(unsigned rank) {
+        T value;
+        void *const to = __builtin_addressof(value);
+        __builtin_memcpy(to, emulator::tile_values()[rank], sizeof(T));
+        return value;
+    }
+    EMULATOR_BARRIER unsigned count(bool vote, void *code) const {
         bool votes[SIZE];
         gather(vote, votes, code);
         unsigned count = 0;
@@ -293,10 +305,10 @@ class thread_block_tile<SIZE, Parent, true> {
 };
 
 template <unsigned SIZE, typename Parent>
-EMULATOR_PURE thread_block_tile<SIZE, Parent> tiled_partition(const Parent &parent) {
+EMULATOR_BARRIER thread_block_tile<SIZE, Parent> tiled_partition(const Parent &parent) {
     return {unsigned(parent.thread_rank()) / SIZE, (unsigned(parent.size()) + SIZE - 1) / SIZE};
 }
-EMULATOR_PURE thread_block_tile<1> this_thread() { return {0, 1}; }
+EMULATOR_BARRIER inline thread_block_tile<1> this_thread() { return {0, 1}; }
 
 class coalesced_group : public lane_group {
    public:
@@ -307,7 +319,7 @@ EMULATOR_BARRIER inline coalesced_group coalesced_threads() {
 }
 namespace details {
 template <typename Group>
-EMULATOR_PURE coalesced_group with_label(const Group &group, int label, void *code) {
+EMULATOR_BARRIER coalesced_group with_label(const Group &group, int label, void *code) {
     int labels[32];
     group.gather(label, labels, code);
     unsigned mine = 0, lower = 0, count = 0;
@@ -332,7 +344,7 @@ EMULATOR_BARRIER coalesced_group binary_partition(const Group &group, bool label
 }
 
 // A partition whose size is not a compile-time constant.
-EMULATOR_PURE thread_group tiled_partition(const thread_group &group, unsigned size) {
+EMULATOR_BARRIER inline thread_group tiled_partition(const thread_group &group, unsigned size) {
     const unsigned first = unsigned(group.thread_rank()) / size * size;
     unsigned lanes = 0;
     if (!group.lanes_) {
@@ -352,14 +364,18 @@ EMULATOR_BARRIER void sync(const Group &group) {
 }
 
 namespace details {
-// Reduces the values of the members with ranks below `count`; returns T() for count = 0.
+// Reduces the values of the members with ranks below `count`; returns T() for count = 0. All members
+// call the operation equally often, so that lanes of a traced warp stay together.
 template <typename Group, typename T, typename Operation>
-EMULATOR_PURE T combined(const Group &group, T value, Operation operation, unsigned count,
-                         void *code) {
+EMULATOR_BARRIER T combined(const Group &group, T value, Operation operation, unsigned count,
+                            void *code) {
     T values[Group::most_threads];
     group.gather(value, values, code);
     T result = count ? values[0] : T();
-    for (unsigned rank = 1; rank < count; ++rank) result = operation(result, values[rank]);
+    for (unsigned rank = 1; rank < group.num_threads(); ++rank) {
+        const T next = operation(result, values[rank]);
+        if (rank < count) result = next;
+    }
     return result;
 }
 }  // namespace details

@@ -2,6 +2,7 @@
 //
 // Element `e` of lane `l` is element 32 e + l of the tile in row-major order, an order of the
 // emulator's own: CUDA leaves it open. A fragment of halves has 16 elements, some of them repeated.
+// A fragment of 4 or 1 bits has one word: word l % 4 of row l / 4 of A, or of column l / 4 of B.
 #pragma once
 
 #include "cuda_bf16.h"
@@ -19,13 +20,29 @@ namespace precision {
 struct tf32;
 }
 enum layout_t { mem_row_major, mem_col_major };
+namespace experimental {
+namespace precision {
+struct u4;
+struct s4;
+struct b1;
+}  // namespace precision
+enum bmmaBitOp { bmmaBitOpXOR = 1, bmmaBitOpAND = 2 };
+enum bmmaAccumulateOp { bmmaAccumulateOpPOPC = 1 };
+}  // namespace experimental
 
 namespace details {
 
 using emulator::is_one_of;
+using experimental::precision::b1, experimental::precision::s4, experimental::precision::u4;
+
+template <typename T>
+constexpr bool is_packed = is_one_of<T, u4, s4, b1>;
 
 template <int M, int N, int K, typename T, bool OPERAND>
 constexpr bool is_tile() {
+    if constexpr (M == 8 && N == 8 && (K == 32 || K == 128))
+        return OPERAND ? is_packed<T> && (K == 128) == std::is_same_v<T, b1>
+                       : std::is_same_v<T, int>;
     if constexpr (M == 16 && N == 16 && K == 8)
         return std::is_same_v<T, std::conditional_t<OPERAND, precision::tf32, float>>;
     if constexpr (M == 8 && N == 8 && K == 4) return std::is_same_v<T, double>;
@@ -44,11 +61,15 @@ EMULATOR_PURE double number_of(const T &x) {
 }
 
 // Ends the launch unless all lanes have the address of lane 0, which CUDA wants aligned.
+template <int ALIGNMENT = 32>
 EMULATOR_PURE void check_matrix(const void *matrix, std::size_t row_bytes, void *code) {
     const auto address = reinterpret_cast<std::uint64_t>(matrix);
     if (emulator::exchange(~0u, address, 0, false, nullptr, code) != address)
         emulator::stop("fragment: has another address than lane 0 of its warp", code);
-    if (address % 32) emulator::stop("fragment: has an address that is no multiple of 32 bytes", code);
+    if (address % ALIGNMENT)
+        emulator::stop(ALIGNMENT == 32 ? "fragment: has an address that is no multiple of 32 bytes"
+                                       : "fragment: has an address that is no multiple of 16 bytes",
+                       code);
     if (row_bytes % 16)
         emulator::stop("fragment: has a leading dimension that is no multiple of 16 bytes", code);
 }
@@ -84,7 +105,12 @@ class fragment {
     static_assert(details::is_tile<M, N, K, T, !is_accumulator>(),
                   "wmma fragments have the shapes 16x16x16, 32x8x16 and 8x32x16 with half, "
                   "__nv_bfloat16, signed char or unsigned char and accumulators of half, float or "
-                  "int; 16x16x8 with precision::tf32 and float; 8x8x4 with double");
+                  "int; 16x16x8 with precision::tf32 and float; 8x8x4 with double; 8x8x32 with "
+                  "experimental::precision::u4 or s4 and 8x8x128 with b1, and int");
+    static_assert(!details::is_packed<T> ||
+                      std::is_same_v<Layout, std::conditional_t<std::is_same_v<Use, matrix_a>,
+                                                                row_major, col_major>>,
+                  "of 4 or 1 bits, A is row_major and B is col_major");
     static_assert(is_accumulator == std::is_void_v<Layout>,
                   "fragments of matrix_a and matrix_b have a layout, row_major or col_major, "
                   "accumulators have none");
@@ -92,12 +118,14 @@ class fragment {
    public:
     static constexpr int rows = std::is_same_v<Use, matrix_b> ? K : M,
                          columns = std::is_same_v<Use, matrix_a> ? K : N;
-    static constexpr int num_elements =
-        std::is_same_v<T, half> && !is_accumulator ? 16 : rows * columns / 32;
+    static constexpr int num_elements = details::is_packed<T>                      ? 1
+                                        : std::is_same_v<T, half> && !is_accumulator ? 16
+                                                                                     : rows * columns / 32;
     static constexpr bool by_columns = std::is_same_v<Layout, col_major>;
     using element_type = T;
     using storage_element_type =
-        std::conditional_t<std::is_same_v<T, precision::tf32>, float, T>;
+        std::conditional_t<std::is_same_v<T, precision::tf32>, float,
+                           std::conditional_t<details::is_packed<T>, unsigned, T>>;
 
     storage_element_type x[num_elements];
 
@@ -121,12 +149,21 @@ EMULATOR_INSTRUCTION void load_matrix_sync(fragment<Use, M, N, K, T, Layout> &f,
                                            unsigned stride) {
     static_assert(!std::is_void_v<Layout>, "the load of an accumulator has a fourth argument, "
                                            "wmma::mem_row_major or wmma::mem_col_major");
-    static_assert(std::is_same_v<S, std::remove_reference_t<decltype(f.x[0])>>,
-                  "the fragment and the matrix have elements of different types");
-    details::visit(f, matrix, stride, f.by_columns, emulator::LOAD, EMULATOR_HERE,
-                   [&](int i, const S *from) EMULATOR_UNINSTRUMENTED {
-                       __builtin_memcpy(static_cast<void *>(&f.x[i]), from, sizeof(S));
-                   });
+    if constexpr (details::is_packed<T>) {  // `stride` is in numbers of 4 or 1 bits
+        const std::size_t words = stride / (K / 4);
+        details::check_matrix<16>(matrix, 4 * words, EMULATOR_HERE);
+        const unsigned lane = emulator::lane();
+        const auto *from = reinterpret_cast<const unsigned *>(matrix) + lane / 4 * words + lane % 4;
+        emulator::access(from, 4, emulator::LOAD, emulator::DEVICE, EMULATOR_HERE);
+        __builtin_memcpy(static_cast<void *>(f.x), from, 4);
+    } else {
+        static_assert(std::is_same_v<S, std::remove_reference_t<decltype(f.x[0])>>,
+                      "the fragment and the matrix have elements of different types");
+        details::visit(f, matrix, stride, f.by_columns, emulator::LOAD, EMULATOR_HERE,
+                       [&](int i, const S *from) EMULATOR_UNINSTRUMENTED {
+                           __builtin_memcpy(static_cast<void *>(&f.x[i]), from, sizeof(S));
+                       });
+    }
 }
 template <int M, int N, int K, typename T>
 EMULATOR_INSTRUCTION void load_matrix_sync(fragment<accumulator, M, N, K, T> &f, const T *matrix,
@@ -143,6 +180,50 @@ EMULATOR_INSTRUCTION void store_matrix_sync(T *matrix, const fragment<accumulato
                    [&](int i, T *to) EMULATOR_UNINSTRUMENTED {
                        __builtin_memcpy(static_cast<void *>(to), &f.x[i], sizeof(T));
                    });
+}
+
+namespace details {
+
+// d = c + a b for numbers of 4 or 1 bits.
+template <emulator::fragments::Number TYPE, int K, typename A, typename B>
+EMULATOR_PURE void multiply_packed(fragment<accumulator, 8, 8, K, int> &d, const A &a, const B &b,
+                                   const fragment<accumulator, 8, 8, K, int> &c, void *code) {
+    struct {
+        unsigned a[8][4], b[8][4];
+    } local, &tiles = emulator::fragments::of_first_lane(local, code);
+    const unsigned lane = emulator::lane();
+    tiles.a[lane / 4][lane % 4] = a.x[0];
+    tiles.b[lane / 4][lane % 4] = b.x[0];
+    emulator::exchange(~0u, 0, -1, false, nullptr, code);
+    for (int i = 0; i < d.num_elements; ++i) {
+        const auto &row = tiles.a[d.index(i) / 8], &column = tiles.b[d.index(i) % 8];
+        d.x[i] = emulator::fragments::summed<TYPE, TYPE>(c.x[i], row, column);
+    }
+    emulator::exchange(~0u, 0, -1, false, nullptr, code);
+}
+
+}  // namespace details
+
+EMULATOR_INSTRUCTION void bmma_sync(
+    fragment<accumulator, 8, 8, 128, int> &d,
+    const fragment<matrix_a, 8, 8, 128, details::b1, row_major> &a,
+    const fragment<matrix_b, 8, 8, 128, details::b1, col_major> &b,
+    const fragment<accumulator, 8, 8, 128, int> &c,
+    experimental::bmmaBitOp operation = experimental::bmmaBitOpXOR,
+    experimental::bmmaAccumulateOp = experimental::bmmaAccumulateOpPOPC) {
+    if (operation == experimental::bmmaBitOpAND)
+        details::multiply_packed<emulator::fragments::BIT_AND>(d, a, b, c, EMULATOR_HERE);
+    else
+        details::multiply_packed<emulator::fragments::BIT_XOR>(d, a, b, c, EMULATOR_HERE);
+}
+template <typename T, typename LayoutA, typename LayoutB>
+EMULATOR_INSTRUCTION void mma_sync(fragment<accumulator, 8, 8, 32, int> &d,
+                                   const fragment<matrix_a, 8, 8, 32, T, LayoutA> &a,
+                                   const fragment<matrix_b, 8, 8, 32, T, LayoutB> &b,
+                                   const fragment<accumulator, 8, 8, 32, int> &c, bool = false) {
+    constexpr bool is_signed = std::is_same_v<T, details::s4>;
+    using emulator::fragments::INT4, emulator::fragments::UINT4;
+    details::multiply_packed<is_signed ? INT4 : UINT4>(d, a, b, c, EMULATOR_HERE);
 }
 
 template <int M, int N, int K, typename T, typename LayoutA, typename LayoutB, typename C, typename D>

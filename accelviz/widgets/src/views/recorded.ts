@@ -80,7 +80,7 @@ export const recorded: View = (host, act) => (scene) => {
       class="av-narrow">half of the repeats</span></th><th
       scope="col" class="av-wide">half of the repeats</th><th scope="col">in other runs</th><td></td
       ></tr></thead><tbody>${times.map((time) => html`<tr data-strategy=${time.strategy}><th
-        scope="row">${time.strategy}</th><td>${
+        scope="row">${breakable(time.strategy)}</th><td>${
           breakable(time.label.slice(time.strategy.length).trim() || "defaults")}${
           time.settings > 1 ? ` (of ${time.settings} settings)` : ""}</td><td>${
           micros(time.median)}<span class="av-narrow">${spreadText(time)}</span></td><td

@@ -72,7 +72,7 @@ function valueText(value: Known, kind: Kind) {
 
 /** A label whose long words may break after "_" and "=". */
 export const breakable = (label: string) => unsafeHTML(escape(label)
-  .replace(/\S{12,}/g, (long) => long.replace(/[_=]/g, "$&<wbr>"))
+  .replace(/[_=]/g, "$&<wbr>")
   .replace(/(\d) x (?=\d)/g, "$1&nbsp;x&nbsp;"));
 
 /** First minus second, with sign, arrow and colour for better or worse. */
