@@ -34,8 +34,8 @@ from accelviz.strategies.lanes import ENOUGH_LANES, VECTORS, Lanes, cover
 BLOCK_THREADS = 128
 #: Limits from a block's shared memory, which holds its nonzeros, or one sum per subwarp.
 MOST_THREADS, MOST_GROUP_NZS = 512, 128
-#: Most resident blocks per SM of any GPU so far.
-MOST_SM_BLOCKS = 32
+#: Most resident blocks per SM of any GPU so far, and most of the rule.
+MOST_SM_BLOCKS, RULE_SM_BLOCKS = 32, 24
 #: X is divided into column tiles of TILE_BYTES if its rows have TILED_BYTES or more: wider rows
 #: have more cache misses.
 TILED_BYTES, TILE_BYTES = 448, 256
@@ -45,10 +45,14 @@ TILED_BYTES, TILE_BYTES = 448, 256
 NARROW_BYTES, NARROW_DEGREE, UNEVEN_NONZEROS = 128, 4, 1 << 20
 #: Rules for `group_nzs` and `short_nzs`: (least nonzeros of the graph, value). With fewer nonzeros
 #: per subwarp a small graph has enough blocks for every SM.
-GROUP_NZS = ((0, 8), (1 << 17, 16), (300_000, 32))
+GROUP_NZS = ((0, 8), (1 << 17, 16), (300_000, 24), (1 << 20, 32))
 SHORT_NZS = ((0, 4), (1 << 19, 8))
 #: `group_nzs` of graphs with LONG_NONZEROS or more and a mean degree of LONG_DEGREE or more.
 LONG_GROUP_NZS, LONG_NONZEROS, LONG_DEGREE = 64, 1 << 22, 16
+#: Most nonzeros of a subwarp for each of its lanes: shared memory takes 8 KB of 128 threads, and
+#: the L1 gets the rest. Twice as many take 1.6 to 2 times as long for 12, 20 and 24 columns on
+#: Yelp's and PPA's twins on an H200.
+LANE_NZS = 8
 #: (columns of a vector, vectors of a lane): (nonzeros whose loads are in flight together, blocks of
 #: 128 threads per SM).
 IN_FLIGHT = {
@@ -69,10 +73,10 @@ IN_FLIGHT = {
     (1, 3): (4, 8),
     (1, 4): (4, 8),
 }
-#: The same for rows of X of at most 64 bytes.
-IN_FLIGHT_NARROW = (4, 10)
+#: The same for rows of X of at most 64 bytes, with 4-column vectors and with others.
+IN_FLIGHT_NARROW, IN_FLIGHT_NARROW_OTHER = (4, 12), (4, 10)
 #: The same for at most eight lanes of one 4-column vector, in graphs below SMALL_NONZEROS.
-IN_FLIGHT_SMALL, SMALL_NONZEROS = (2, 10), 400_000
+IN_FLIGHT_SMALL, SMALL_NONZEROS = (4, 12), 1 << 20
 #: The same for two vectors of four columns if some lanes have only one of them.
 IN_FLIGHT_RAGGED = (2, 10)
 #: The same for two whole vectors of four columns in large graphs with long rows, as LONG_GROUP_NZS.
@@ -190,16 +194,18 @@ class LaneGroupSettings(Settings):
         lanes = self.filled(column_tile=tile).cover(n_cols)
         subwarps = min(self.block_threads // lanes.lanes, WARP_SIZE)
         warps = -(-subwarps * lanes.lanes // WARP_SIZE)
-        group_nzs = next(nzs for least, nzs in reversed(GROUP_NZS) if nnz >= least)
+        group_nzs = long_group_nzs(nnz, shape[0]) or next(
+            nzs for least, nzs in reversed(GROUP_NZS) if nnz >= least
+        )
         in_flight, sm_blocks = _in_flight(lanes, n_cols, nnz, shape[0], element_bytes)
         settings = self.filled(
-            group_nzs=long_group_nzs(nnz, shape[0]) or group_nzs,
+            group_nzs=min(group_nzs, LANE_NZS * lanes.lanes),
             short_nzs=next(nzs for least, nzs in reversed(SHORT_NZS) if nnz >= least),
             lanes=lanes.lanes,
             column_tile=None if local is None else tile or n_cols,
             at_once=in_flight,
             blocks_per_sm=min(
-                max(1, sm_blocks * BLOCK_THREADS // (warps * WARP_SIZE)), MOST_SM_BLOCKS
+                max(1, sm_blocks * BLOCK_THREADS // (warps * WARP_SIZE)), RULE_SM_BLOCKS
             ),
         )
         return settings.replaced(vector=lanes.vector)
@@ -344,7 +350,7 @@ def _in_flight(
     """Return a value of `IN_FLIGHT`."""
     shape = (lanes.vector, lanes.lane_vectors)
     if lanes.lane_vectors == 1 and feature_bytes * lanes.vector * lanes.lanes <= 64:
-        return IN_FLIGHT_NARROW
+        return IN_FLIGHT_NARROW if lanes.vector == 4 else IN_FLIGHT_NARROW_OTHER
     if lanes.vector == feature_bytes == 2:
         return IN_FLIGHT_PAIRS
     if shape == (4, 1) and lanes.lanes <= ENOUGH_LANES and nnz < SMALL_NONZEROS:

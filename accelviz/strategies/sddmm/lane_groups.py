@@ -41,9 +41,8 @@ BLOCK_THREADS = 128
 COLUMNS_AT_ONCE = 32
 #: Largest `at_once` of the rule, by the columns of a vector.
 MOST_AT_ONCE = {4: 4, 2: 4, 1: 8}
-#: A matrix is large from this number of products on, with a mean degree (times heads) of
-#: LONG_DEGREE or more, or with several launches. The next two constants are for large matrices.
-MANY_PRODUCTS, LONG_DEGREE = 1 << 20, 12
+#: A matrix is large from this number of products on. The next two constants are for large matrices.
+MANY_PRODUCTS = 1 << 20
 #: Products of a subwarp: neighboring products reuse rows of V in the L1, and each launch begins
 #: every run anew. With several launches of 128 or 256 columns in all, runs of 8 are 1.09 to 1.23
 #: times as fast as of 4 on an H200 (Collab's, com-amazon's and youtube's twins, shuffled).
@@ -126,8 +125,7 @@ class LaneGroupSettings(Settings):
         tile = max(tile, least_tile)
         head = self.filled(column_tile=tile).cover(widths)
         lanes, at_once, group_products = head.lanes, self.at_once, self.group_products
-        long_rows = products >= LONG_DEGREE * graph.n_rows
-        large = products >= MANY_PRODUCTS and (long_rows or tile < n_cols)
+        large = products >= MANY_PRODUCTS
         if at_once is None:
             products_in_flight = max(COLUMNS_AT_ONCE // (head.lane_vectors * head.vector), 1)
             power_of_two = 1 << (products_in_flight.bit_length() - 1)
