@@ -186,7 +186,9 @@ def test_output_that_cannot_be_written(folder, command):
 
 @pytest.mark.parametrize("command", ["--help", "--version", "check add.cu --grid 0 --block 1"])
 def test_output_that_is_closed(folder, command):
-    code = "import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, '-m', *sys.argv[1:]])"
+    # The path of the interpreter is its name, too: by another name it is not the environment's.
+    command_line = "[sys.executable, '-m', *sys.argv[1:]]"
+    code = f"import os, sys; os.close(1); os.execv(sys.executable, {command_line})"
     result = run(folder, f"accelviz {command}", "-c", code)
     assert result.returncode == (2 if "check" in command else 0)
     assert ("grid" in result.stderr) == ("check" in command)
