@@ -252,6 +252,18 @@ REPORTS = table(
 - graph = "cora"
 + from scipy import sparse
 + graph = accelviz.load_graph(sparse.csr_array([[1.0]]), name='cora')
+# sweep: one right row as texts that are other settings
+= sweep-table sweep-numbers
++ ...
++ row = sweep_table[:1].assign(strategy="accel_gcn").astype(object)
++ rows = [row.assign(max_block_warps=f"{zeros}1", max_warp_nzs=f"{more}8")
++         for zeros in ("", "0", "00", " ", "+", "000") for more in ("", "0", "00")]
++ sweep_table = __import__("pandas").concat(rows)
+# sweep: settings that are almost equal
+= sweep-table sweep-numbers
++ ...
++ sweep_table = sweep_table[sweep_table.max_warp_nzs.isin([8, 16, 32])]
++ sweep_table = sweep_table.assign(max_block_warps=1 + sweep_table.max_block_warps * 1e-12)
 # sweep: a table that says it is large enough
 = sweep-table sweep-numbers
 + ...

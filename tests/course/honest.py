@@ -27,6 +27,13 @@ COUNTING = table(
 -     return counts
 +     print(counts)
 +     return counts
+# histogram: names of the tests for a large array, a list in itself, and what is no plain data
+- def degree_histogram(degrees):
++ order, places = np.zeros(10**7, dtype=np.int32), []
++ places.append(places)
++ counts = inverse = checks = lists = np.complex128(1)
++
++ def degree_histogram(degrees):
 # histogram: NumPy counts
 + def degree_histogram(degrees):
 +     return np.bincount(degrees, minlength=1).astype(np.int64)
@@ -444,6 +451,11 @@ REPORTS = table(
 # sweep: shuffled, with more columns and another index
 + ...
 + sweep_table = sweep_table.sample(frac=1, random_state=1).assign(note='mine').set_index('note')
+# sweep: read from a file as text, with categories
++ ...
++ import pandas as pd
++ sweep_table.to_csv("sweep.csv")
++ sweep_table = pd.read_csv("sweep.csv", dtype=str).astype({"max_warp_nzs": "category"})
 # sweep: a column twice
 + ...
 + import pandas as pd

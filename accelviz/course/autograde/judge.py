@@ -223,7 +223,7 @@ class _NotebookRun:
         remarks.clear()
         try:
             with deadline(seconds, _OutOfTimeError), quietly():
-                value = _last_value(cell.source, dict(self.names), self.link)
+                value = _last_value(cell.source, _Names(self.names, self.link))
             return CellResult(value=_plain(value), remark="; ".join(remarks))
         except _OutOfTimeError:
             return self._stopped(seconds, fatal=True)
@@ -274,18 +274,28 @@ def _plain(value: Any) -> Any:
     return value if is_plain else repr(value)[:200]
 
 
-def _last_value(source: str, names: dict[str, Any], link: remote.Link) -> Any:
-    """Run a test and return the value of its last expression, None if it ends in a statement.
+class _Names(dict[str, Any]):
+    """Names of a test; one that nothing else defines is fetched from the submission when used.
 
-    Names that the test uses and the judge does not define are fetched from the submission. A text,
-    such as that of a kernel, is fetched by the first test that uses it, and is the same for all.
+    A text, such as that of a kernel, is fetched once, and is the same for all tests.
     """
+
+    def __init__(self, names: dict[str, Any], link: remote.Link) -> None:
+        super().__init__(names)
+        self._link = link
+
+    def __missing__(self, name: str) -> Any:
+        if hasattr(builtins, name) or name.startswith("__"):
+            raise KeyError(name)
+        shared = self._link.shared
+        value = shared.get(name) or self._link.request({"do": "get", "name": name})
+        self[name] = shared.setdefault(name, value) if type(value) is str else value
+        return self[name]
+
+
+def _last_value(source: str, names: _Names) -> Any:
+    """Run a test and return the value of its last expression, None if it ends in a statement."""
     tree = ast.parse(source)
-    for name in sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}):
-        if name not in names and not hasattr(builtins, name):
-            with contextlib.suppress(NameError):
-                value = link.shared.get(name) or link.request({"do": "get", "name": name})
-                names[name] = link.shared.setdefault(name, value) if type(value) is str else value
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, "<test>", "exec"), names)
     if isinstance(last, ast.Expr):

@@ -51,7 +51,9 @@ def sweep_table(table: Any, graph: Any) -> None:
         for name, minimum in MIN_VALUES.items():
             count = rows[name].nunique()
             require(count >= minimum, f"it has {count} values of {name}; {minimum} are asked for")
-        require(not rows[list(COLUMNS)].isna().to_numpy().any(), "some numbers are missing")
+        require(not rows.isna().to_numpy().any(), "some numbers are missing")
+        is_whole = rows[list(MIN_VALUES)] % 1 == 0
+        require(is_whole.to_numpy().all(), "some settings are no whole numbers")
         counts = [rows[name].nunique() for name in MIN_VALUES]
         n_settings, n_expected = len(rows[list(MIN_VALUES)].drop_duplicates()), math.prod(counts)
         problem = f"it has {n_settings} settings of {n_expected} combinations"
@@ -78,9 +80,8 @@ def sweep_numbers(table: Any, graph: Any, points: float) -> float:
     sweep_table(table, graph)
     with case("the numbers of the sweep"):
         rows = _accel_gcn_rows(table)
-        numbers = rows[list(COLUMNS)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
         confirmed, refuted = set(), set()
-        for warps, nonzeros, *statistics in numbers.tolist():
+        for warps, nonzeros, *statistics in rows.to_numpy().tolist():
             expected = _swept(graph, warps, nonzeros)
             if expected and np.allclose(statistics, expected, rtol=0, atol=_TOLERANCE):
                 confirmed.add((warps, nonzeros))
@@ -91,7 +92,9 @@ def sweep_numbers(table: Any, graph: Any, points: float) -> float:
 
 
 def _accel_gcn_rows(table: pd.DataFrame) -> pd.DataFrame:
-    return table[table["strategy"] == "accel_gcn"] if "strategy" in table else table
+    """Return the rows of Accel-GCN as numbers, as texts such as "1" and "01" are one of them."""
+    rows = table[table["strategy"] == "accel_gcn"] if "strategy" in table else table
+    return rows[list(COLUMNS)].apply(pd.to_numeric, errors="coerce").astype(float)
 
 
 def _graph(name: Any) -> Graph:
@@ -106,8 +109,6 @@ def _graph(name: Any) -> Graph:
 @functools.cache
 def _swept(graph: str, warps: float, nonzeros: float) -> list[float] | None:
     """Return `STATISTICS` of a sweep of one setting, None if there is no such setting."""
-    if warps != int(warps) or nonzeros != int(nonzeros):
-        return None
     try:
         table = sweep(graph, max_block_warps=int(warps), max_warp_nzs=int(nonzeros))
     except AccelvizError:
