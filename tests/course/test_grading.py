@@ -18,6 +18,7 @@ pytest.importorskip("nbgrader", reason="grading needs nbgrader")
 if sys.platform == "win32":
     pytest.skip("submissions are not confined on Windows", allow_module_level=True)
 
+from nbgrader.apps.api import NbGraderAPI
 from nbgrader.converters import Autograde
 from nbgrader.coursedir import CourseDirectory
 from tornado.log import app_log
@@ -98,6 +99,8 @@ def course(tmp_path_factory, shipped):
     for path, content in {
         "Zoë van Dyk/T1/T1.ipynb": b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n"),
         "twice[2]/T1/T1.ipynb": text,
+        "<img src=x onerror=run()>/T1/T1.ipynb": text,
+        '";run();"/T1/T1.ipynb': text,
         "perfect /T1/T1.ipynb": text,
         "'=1+1/T1/T1.ipynb": text,
         "stray/T1.ipynb": text,
@@ -114,6 +117,7 @@ def course(tmp_path_factory, shipped):
     }.items():
         (submitted / path).parent.mkdir(parents=True, exist_ok=True)
         (submitted / path).write_bytes(content)
+    (submitted / "loud" / "T1" / "timestamp.txt").write_text("2026-05-04 11:59:59 UTC")
     for folder in ("nothing/T1", "elsewhere/T9"):
         (submitted / folder).mkdir(parents=True)
     tiny.pasted(whole, "test-total", after="why")
@@ -199,7 +203,9 @@ def test_problems_are_in_the_table(grades, student, question, says):
         ("perfect ", "or what is not printable; rename it"),
         ("elsewhere", "there is no assignment 'T9', only T1; rename it"),
         ("short", "there is no assignment 't1', only T1; rename it"),
-        ("twice[2]", "nbgrader takes no folder with [, ], * or ? in its name"),
+        ("twice[2]", "nbgrader takes no folder with [, ], *, ?, <,"),
+        ("<img src=x onerror=run()>", "nbgrader takes no folder with [, ], *, ?, <,"),
+        ('";run();"', "nbgrader takes no folder with [, ], *, ?, <,"),
         ("perfect ", "a table cannot tell its folder's name from another student's"),
         ("'=1+1", "a table cannot tell its folder's name from another student's"),
         ("stray", "T1.ipynb does not lie in stray/ASSIGNMENT/ASSIGNMENT.ipynb"),
@@ -289,6 +295,25 @@ def test_the_formgrader_s_button_grades_in_the_sandbox_too(tmp_path, shipped):
     notebook = nbformat.read(root / "autograded" / "ada" / "T1" / "T1.ipynb", as_version=4)
     problems = [run["problem"] for run in notebook.metadata["accelviz"]["runs"]]
     assert problems[3].startswith("the submission's process died")
+
+
+def test_the_formgrader_s_lists_show_the_points(course, results):
+    # It takes a submission for ungraded whose time in the gradebook is not that of its timestamp.
+    coursedir = CourseDirectory(config=Course(course).configuration("T1"))
+    with quiet():
+        listed = NbGraderAPI(coursedir).get_submissions("T1")
+    scores = {row["student"]: row["code_score"] for row in listed if row["autograded"]}
+    graded = tables.table([item for item in results if not item.set_aside])
+    tests = graded[graded["question"].str.startswith("test")]
+    assert scores == tests.groupby("student")["points"].sum().to_dict()
+
+
+def test_a_stamp_at_which_the_formgrader_stops_is_reported(tmp_path, course, results):
+    root = tmp_path / "spring"
+    shutil.copytree(course, root)
+    (root / "submitted" / "rounds" / "T1" / "timestamp.txt").write_text("soon")
+    (result,) = grading.grade(root, [], ["rounds"], settings=SETTINGS)
+    assert result.remarks == ["timestamp.txt is no time: the formgrader's list may stop at it"]
 
 
 def test_a_source_that_was_edited_is_kept_and_released(tmp_path, shipped):

@@ -409,13 +409,14 @@ def test_preflight_hides_what_grading_hides():
     notebook.cells = [
         *(cell for cell in notebook.cells if question_of(cell) in ("A2-imports", "A2-pattern")),
         comparing,
+        nbformat.v4.new_code_cell(f"{comparing.source}\n# once more"),
     ]
-    _, answer, _ = notebook.cells
+    _, answer, _, _ = notebook.cells
     answer.source = (
         "from accelviz.partition.block_level import BlockSetting\nbound = BlockSetting().deg_bound"
     )
     checked = run_visible_tests(Checked(Path("A2.ipynb"), a2, (), notebook))
     answer, scratch = checked.problems
     assert "NotYours" in answer.text
-    assert scratch.text.startswith("Cell 3 fails: ")
+    assert scratch.text.startswith("Cell 4 fails: ")
     assert (answer.harmless, scratch.harmless) == (False, True)

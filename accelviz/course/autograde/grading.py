@@ -7,10 +7,10 @@ the way is set aside and does not affect the others.
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -30,7 +30,7 @@ from accelviz.course.autograde.preflight import examine
 from accelviz.course.autograde.processes import call_in_process, start_server
 from accelviz.course.autograde.repair import Checked
 from accelviz.course.autograde.tables import BY_HAND, Graded, Row, as_cell, from_cell
-from accelviz.course.autograde.totals import handed_in
+from accelviz.course.autograde.totals import handed_in, stamped
 from accelviz.errors import ArgumentError
 
 #: Time limit for examining a notebook, which usually takes a tenth of a second.
@@ -149,8 +149,8 @@ def submissions(course: Course, students: Sequence[str] = ()) -> Iterator[tuple[
             problem = "a table cannot tell its folder's name from another student's: it begins or "
             problem += "ends with a space, or has two in a row, or quotes, or what is not "
             problem += "printable; rename it"
-        elif glob.escape(student) != student:
-            problem = "nbgrader takes no folder with [, ], * or ? in its name; rename it"
+        elif re.search(r'[][*?<"\\]', student):
+            problem = 'nbgrader takes no folder with [, ], *, ?, <, " or \\ in its name; rename it'
         else:
             problem = ""
         if not students or student in students:
@@ -264,6 +264,8 @@ class _Submission:
             return
         problems = [problem for problem in checked.problems if not problem.harmless]
         remarks = ["repaired: " * problem.mended + problem.text for problem in problems]
+        if (submitted / "timestamp.txt").exists() and stamped(submitted) is None:
+            remarks.append("timestamp.txt is no time: the formgrader's list may stop at it")
         result.remarks += remarks + companions(submitted)[1]
         result.rows += [Row("", problem=remark) for remark in result.remarks]
         notebook = checked.notebook
@@ -297,6 +299,9 @@ class _Submission:
             time = handed_in(self.folder("submitted"), trust_stamps=self.trust_stamps)
             gradebook.update_or_create_submission(name, student, timestamp=time)
         self.notebook = self.course.preprocess(PREPROCESSORS[2:], self.notebook, name, student)
+        time = stamped(self.folder("submitted"))  # with another one the formgrader shows no points
+        with self.course.gradebook() as gradebook:
+            gradebook.update_or_create_submission(name, student, timestamp=time)
 
     def graded_before(self) -> Any:
         """Return the notebook of the last run, empty if there is none."""

@@ -79,8 +79,11 @@ def run_visible_tests(checked: Checked) -> Checked:
     except AccelvizError as error:
         problems.append(Problem("test", f"It could not be run: {error}", "", harmless=True))
         runs = []
+    released = {cell.source for cell in checked.assignment.released.cells}
     for result in filter(lambda result: result.problem, runs):
         question = f" ({result.question!r})" if result.question else ""
+        if not question and notebook.cells[result.index].source in released:
+            continue  # it compares with the library, whose answers are not there
         text = f"Cell {result.index + 1}{question} fails: {result.problem}"
         if not question:
             ending = "That costs nothing, unless an answer needs what this cell defines."

@@ -42,7 +42,7 @@ class StandIn:
     def _refuse(self) -> None:
         if not _imports_library(sys._getframe()):
             raise NotYours(
-                f"{self._name} is not there while this is graded: the work is to be your own"
+                f"{self._name} is not there while this is graded; outside of answers that is fine"
             )
 
     def __getattr__(self, name: str) -> StandIn:

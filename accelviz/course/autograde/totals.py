@@ -87,7 +87,7 @@ def totals(
                 lost = round(min(1.0, charged * penalty / 100) * points, 2)
                 late = f"{days} day{'s' * (days > 1)} late"
                 remarks.append(f"{name}: {late}, {lost:g} points less")
-                stamp = _stamped(folder)
+                stamp = stamped(folder)
                 if stamp is not None and _days_late(stamp, date) < days:
                     remarks.append(f"{name}: its timestamp.txt, which is not trusted, is earlier")
                 points -= lost
@@ -133,7 +133,7 @@ def handed_in(folder: Path, *, trust_stamps: bool = False) -> datetime.datetime 
     That is the time of its notebook in the instructor's folder, or nbgrader's stamp if it is later:
     a student can pack a stamp too, and gains nothing by it. A trusted stamp counts alone.
     """
-    stamp = _stamped(folder)
+    stamp = stamped(folder)
     if stamp is not None and trust_stamps:
         return stamp
     notebooks = (path.lstat() for path in folder.glob("*.ipynb"))
@@ -141,7 +141,7 @@ def handed_in(folder: Path, *, trust_stamps: bool = False) -> datetime.datetime 
     return max([*times, *([] if stamp is None else [stamp])], default=None)
 
 
-def _stamped(folder: Path) -> datetime.datetime | None:
+def stamped(folder: Path) -> datetime.datetime | None:
     """Return the time in nbgrader's `timestamp.txt`, UTC if it names no zone; None without one."""
     stamp = folder / "timestamp.txt"
     try:
