@@ -89,7 +89,7 @@ def test_the_rule_for_tiles(n_cols, rows, nnz, local, wanted):
 
 @pytest.mark.parametrize(
     ("nnz", "group_nzs", "short_nzs"),
-    [(10_000, 8, 4), (200_000, 16, 4), (500_000, 24, 4), (2_000_000, 32, 8), (9_000_000, 64, 8)],
+    [(10_000, 8, 4), (200_000, 16, 4), (500_000, 32, 4), (2_000_000, 32, 8), (9_000_000, 64, 8)],
 )
 def test_the_rule_for_groups(nnz, group_nzs, short_nzs):
     settings = LaneGroupSettings().resolved(32, (100_000, 100_000), nnz, lambda: False)

@@ -45,14 +45,14 @@ TILED_BYTES, TILE_BYTES = 448, 256
 NARROW_BYTES, NARROW_DEGREE, UNEVEN_NONZEROS = 128, 4, 1 << 20
 #: Rules for `group_nzs` and `short_nzs`: (least nonzeros of the graph, value). With fewer nonzeros
 #: per subwarp a small graph has enough blocks for every SM.
-GROUP_NZS = ((0, 8), (1 << 17, 16), (300_000, 24), (1 << 20, 32))
+GROUP_NZS = ((0, 8), (1 << 17, 16), (300_000, 32))
 SHORT_NZS = ((0, 4), (1 << 19, 8))
 #: `group_nzs` of graphs with LONG_NONZEROS or more and a mean degree of LONG_DEGREE or more.
 LONG_GROUP_NZS, LONG_NONZEROS, LONG_DEGREE = 64, 1 << 22, 16
-#: Most nonzeros of a subwarp for each of its lanes: shared memory takes 8 KB of 128 threads, and
-#: the L1 gets the rest. Twice as many take 1.6 to 2 times as long for 12, 20 and 24 columns on
-#: Yelp's and PPA's twins on an H200.
-LANE_NZS = 8
+#: Most nonzeros of a subwarp for each of its lanes, by the same limits. With 8, shared memory takes
+#: 8 KB of 128 threads, and the L1 gets the rest: twice as many take 1.6 to 1.9 times as long for
+#: 12, 20 and 24 columns on Yelp's and PPA's twins on an H200.
+LANE_NZS = ((0, 6), (1 << 20, 8))
 #: (columns of a vector, vectors of a lane): (nonzeros whose loads are in flight together, blocks of
 #: 128 threads per SM).
 IN_FLIGHT = {
@@ -86,7 +86,7 @@ IN_FLIGHT_LONG = (4, 8)
 IN_FLIGHT_PAIRS = (2, 16)
 #: Numbers of nonzeros from which on the rule chooses other values.
 NONZERO_LIMITS = sorted(
-    {least for least, _ in (*GROUP_NZS, *SHORT_NZS)}
+    {least for least, _ in (*GROUP_NZS, *SHORT_NZS, *LANE_NZS)}
     | {SMALL_NONZEROS, LONG_NONZEROS, UNEVEN_NONZEROS}
 )
 
@@ -194,13 +194,14 @@ class LaneGroupSettings(Settings):
         lanes = self.filled(column_tile=tile).cover(n_cols)
         subwarps = min(self.block_threads // lanes.lanes, WARP_SIZE)
         warps = -(-subwarps * lanes.lanes // WARP_SIZE)
-        group_nzs = long_group_nzs(nnz, shape[0]) or next(
-            nzs for least, nzs in reversed(GROUP_NZS) if nnz >= least
+        group_nzs, short_nzs, lane_nzs = (
+            next(nzs for least, nzs in reversed(limits) if nnz >= least)
+            for limits in (GROUP_NZS, SHORT_NZS, LANE_NZS)
         )
         in_flight, sm_blocks = _in_flight(lanes, n_cols, nnz, shape[0], element_bytes)
         settings = self.filled(
-            group_nzs=min(group_nzs, LANE_NZS * lanes.lanes),
-            short_nzs=next(nzs for least, nzs in reversed(SHORT_NZS) if nnz >= least),
+            group_nzs=min(long_group_nzs(nnz, shape[0]) or group_nzs, lane_nzs * lanes.lanes),
+            short_nzs=short_nzs,
             lanes=lanes.lanes,
             column_tile=None if local is None else tile or n_cols,
             at_once=in_flight,
