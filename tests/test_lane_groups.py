@@ -20,6 +20,7 @@ from accelviz.plans.storage import restored, stored
 from accelviz.strategies import find_strategy
 from accelviz.strategies.lanes import Lanes, cover
 from accelviz.strategies.sddmm.lane_groups import LaneGroupSettings as SddmmSettings
+from accelviz.strategies.sddmm.lane_groups import choose_launch_columns
 from accelviz.strategies.subwarps import Blocks, LaneGroupSettings, choose_tile
 from tests.compilers import needs_compiler
 from tests.graphs import graph_of_degrees
@@ -135,16 +136,27 @@ def test_the_rule_for_loads_in_flight(n_cols, nnz, storage, at_once, blocks_per_
         (5, 300_000, 64, 2, 8),  # two launches of 32 columns each
         (5, 300_000, 32, 2, 8),
         (5, 200_000, 64, 4, 4),  # fewer products than a large matrix
+        (7, 100_000, 128, 2, 2),
+        (8, 100_000, 128, 2, 4),  # long rows
     ],
 )
-def test_sddmm_has_runs_of_eight_products_in_large_matrices(
+def test_sddmm_has_longer_runs_of_products_in_larger_matrices(
     degree, n_rows, n_cols, at_once, group_products
 ):
     rows = RowDegrees(DegreeHistogram.counted({degree: n_rows}))
     widths = {"n_cols": n_cols, "heads": 1}
-    tile = 32 if n_cols > 32 else None
+    tile = 32 if n_cols == 64 else None
     settings = SddmmSettings(column_tile=tile).resolved(rows, widths, None)
     assert (settings.at_once, settings.group_products) == (at_once, group_products)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "is_local", "tile"),
+    [(100_000, False, 64), (500_000, False, 32), (3_000_000, False, None), (3_000_000, True, 128)],
+)
+def test_sddmm_has_tiles_only_where_they_can_stay_in_the_l2(n_rows, is_local, tile):
+    shape = n_rows, n_rows
+    assert choose_launch_columns(256, shape, 10 * n_rows, is_local) == tile
 
 
 def test_an_unknown_order_leaves_the_tile_open_only_where_it_matters():
