@@ -273,3 +273,28 @@ def test_peers_are_compared_with_ours_of_the_same_arithmetic_where_they_are_righ
         "FlashSparse (tf32)": 2.0,
         "FlashSparse (float16)": 0.8,
     }
+
+
+def test_products_of_bits_are_compared_once_they_are_recorded(tmp_path):
+    assert "not timed" in peers.bits(Results(tmp_path))
+    case = {"operation": "bits", "stage": "forward", "graph": "bits-2048-2048", "seed": 0}
+    case |= {"order": "as published", "heads": 2, "columns": 64, "variant": "split"}
+    case |= dict.fromkeys(("hardware", "driver", "cuda", "date", "commit"), "x")
+    records = [
+        ("ours", "int32", 10.0, None),
+        ("ours", "packed", 15.0, None),
+        ("qgtc", "packed", 30.0, None),
+        ("apnn_tc", "int32", 8.0, None),
+        ("qgtc", "int32", None, "wrong: whole 3"),
+    ]
+    names = ("contender", "dtype", "median_us", "problem")
+    rows = [case | dict(zip(names, record, strict=True)) for record in records]
+    pd.DataFrame(rows).to_csv(tmp_path / "peers-bits-h200.csv")
+    summary, packed, listing, _ = peers.bits(Results(tmp_path))
+    sizes = "| N x N x D, D = 32 to 128 |"
+    size = "2048 x 2048 x 64, 1 x 2 bits"
+    assert f"{sizes} QGTC (packed) | 1 | 2.00 | 2.00 ({size}) | 0 |" in summary
+    assert f"{sizes} APNN-TC (int32) | 1 | 0.80 | **0.80** ({size}) | 1 |" in summary
+    assert packed.startswith("Ours takes 1.50 to 1.50 times")
+    assert "0 of 1 cases are within 1.3. 1 of 5 results" in packed
+    assert listing.rows["problem"].tolist()[-1] == "wrong"

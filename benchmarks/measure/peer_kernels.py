@@ -21,9 +21,11 @@ import numpy as np
 from peer_problems import SLOPE, DeviceGraph, Problem, padded, repeated
 
 import accelviz
+from accelviz import bits
 from accelviz.devices import find_device
 from accelviz.graph import Graph
 from accelviz.plans import Plan
+from accelviz.strategies.bits.packing import layout
 from accelviz.strategies.choice import choose_strategy
 
 FORWARD, BOTH = "forward", "both"
@@ -136,11 +138,25 @@ EXTREMUM_GRADIENTS = ("lane_groups", "by_source")
 
 
 @functools.cache
+def our_products(shape: tuple[int, int], width: int, n_cols: int) -> list[bits.Product]:
+    """Return our products of single bits by `width` bits, to whole numbers and to `width` bits."""
+    sides = {"left": (shape, 1), "right": ((shape[1], n_cols), width)}
+    A, X = (
+        bits.BitTensor(np.empty(layout(size, planes, side), np.uint32), size, side)
+        for side, (size, planes) in sides.items()
+    )
+    finish = bits.Finish(bits=width, high=1 << width)
+    return [bits.plan_product(A, X), bits.plan_product(A, X, finish=finish)]
+
+
+@functools.cache
 def our_plans(graph: Graph, operation: str, heads: int, n_cols: int) -> list[Plan]:
     """Return our plans of an operation: of SpMM in float32 and in float16, else with gradients.
 
     In SpMM and SDDMM the strategy is that of our rule.
     """
+    if operation == "bits":
+        return [product.plan for product in our_products(graph.shape, heads, n_cols)]
     names = [operation]
     if operation in ("gat", "gatv2"):
         names.append(f"{operation}_gradient")
@@ -478,6 +494,90 @@ def turbo_max(library: Any, problem: Problem) -> Iterator[Variant]:
             yield Variant(name, after(forward, backward), {"Y": Y, "dX": dX}, BOTH)
 
 
+# Products of bits: ours, QGTC, APNN-TC.
+
+
+def decoded(
+    problem: Problem, name: str, decode: Callable[[Any], Any]
+) -> Callable[[Mapping[str, Any]], dict[str, float]]:
+    """Return a function from the result "out" to its error after it is decoded."""
+    return lambda results: problem.errors({name: decode(results["out"])})
+
+
+def levels_of(words: Any, problem: Problem, first_bit: int) -> Any:
+    """Return the numbers of packed lines, whose words begin with the bit 0 or 31."""
+    order = cupy.arange(32, dtype=np.uint32) ^ np.uint32(first_bit)
+    levels = cupy.zeros((words.shape[1], 32 * words.shape[2]), np.uint32)
+    for plane in range(len(words)):
+        levels |= (words[plane, :, :, None] >> order & 1).reshape(levels.shape) << plane
+    return levels[: problem.on_gpu.n_rows, : problem.n_cols]
+
+
+def with_lines(words: Any, lines: int) -> Any:
+    """Return packed planes with `lines` lines, of which the last are zero."""
+    longer = cupy.zeros((words.shape[0], lines, words.shape[2]), np.uint32)
+    longer[:, : words.shape[1]] = words
+    return longer
+
+
+def ours_bits(is_packed: bool) -> Callable[[Any, Problem], Iterator[Variant]]:
+    """Return our product of bits by our rule, with whole numbers or packed."""
+
+    def variants(_: Any, problem: Problem) -> Iterator[Variant]:
+        shape = problem.on_gpu.graph.shape
+        product = our_products(shape, problem.heads, problem.n_cols)[is_packed]
+        ready = find_device("cuda").prepare(product.plan)
+        outputs = ready.outputs()
+        run = launch_of(ready, product.operands(*problem.bit_tensors), outputs)
+        name, decode = "whole", lambda out: out
+        if is_packed:
+            name, decode = "packed", functools.partial(levels_of, problem=problem, first_bit=0)
+        yield Variant(product.plan.name, run, outputs, errors=decoded(problem, name, decode))
+
+    return variants
+
+
+def qgtc_whole(library: Any, problem: Problem) -> Iterator[Variant]:
+    """Yield QGTC's bitMM2Int."""
+    A, X = problem.bit_tensors
+    out = cupy.empty((A.shape[0], X.shape[1]), np.float32)
+    sizes = *A.shape, X.shape[1], A.bits, X.bits
+    run = bound(library.qgtc_whole, *sizes, A.words, X.words, out)
+    yield Variant("bitMM2Int", run, {"out": out}, errors=decoded(problem, "whole", lambda o: o))
+
+
+def qgtc_packed(library: Any, problem: Problem) -> Iterator[Variant]:
+    """Yield QGTC's bitMM2Bit, whose words begin with the highest bit."""
+    A, X = problem.bit_tensors
+    wide = with_lines(X.words, -(-X.shape[1] // 128) * 128)
+    out = cupy.empty(layout((A.shape[0], X.shape[1]), X.bits, "left"), np.uint32)
+    sizes = *A.shape, X.shape[1], A.bits, X.bits, X.bits
+    run = bound(library.qgtc_packed, *sizes, A.words, wide, out)
+    decode = functools.partial(levels_of, problem=problem, first_bit=31)
+    errors = decoded(problem, "packed by QGTC", decode)
+    yield Variant("bitMM2Bit", run, {"out": out}, errors=errors)
+
+
+def apnn_tc(library: Any, problem: Problem) -> Iterator[Variant]:
+    """Yield APNN-TC's product; with three bits of X, that of the transposed matrices, w3a1."""
+    (A, X), (rows, n_cols) = problem.bit_tensors, (problem.on_gpu.n_rows, problem.n_cols)
+    if X.bits == 3:
+        lines = -(-n_cols // 21) * 21
+        shape, operands = (lines, rows), (with_lines(X.words, lines), A.words)
+    else:
+        tile = 64 // X.bits
+        lines = -(-n_cols // tile) * tile
+        shape, operands = (rows, lines), (A.words, with_lines(X.words, lines))
+    out, planes = cupy.empty(shape, np.int32), [words.shape[0] for words in operands]
+    run = bound(library.apnn_tc, *shape, A.shape[1], *planes, *operands, out)
+
+    def decode(out: Any) -> Any:
+        return (out.T if X.bits == 3 else out)[:, :n_cols]
+
+    name = f"w{planes[0]}a{planes[1]}"
+    yield Variant(name, run, {"out": out}, errors=decoded(problem, "whole", decode))
+
+
 #: Errors of tensor cores: inputs of 11 bits, truncated, and sums in half precision.
 _TF32, _FLOAT16 = 4e-3, (2e-2, 2.0**-11)
 CONTENDERS = (
@@ -504,4 +604,9 @@ CONTENDERS = (
     Contender("dgnn", "float32", "dgnn", {"gat": dgnn_gat}),
     Contender("dfgnn", "float32", "dfgnn", {"gat": dfgnn_gat}),
     Contender("turbo_gnn", "float32", "turbo_gnn", {"gatv2": turbo_gatv2, "max": turbo_max}),
+    Contender("ours", "int32", "", {"bits": ours_bits(False)}, most_error=0),
+    Contender("ours", "packed", "", {"bits": ours_bits(True)}, most_error=0),
+    Contender("qgtc", "int32", "qgtc", {"bits": qgtc_whole}, most_error=0),
+    Contender("qgtc", "packed", "qgtc", {"bits": qgtc_packed}, most_error=0),
+    Contender("apnn_tc", "int32", "apnn_tc", {"bits": apnn_tc}, most_error=0),
 )

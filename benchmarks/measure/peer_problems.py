@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import cupy
 import numpy as np
 
+from accelviz import bits
 from accelviz.graph import Graph
 
 SLOPE = 0.2
@@ -80,6 +82,12 @@ class DeviceGraph:
         pointers = cupy.zeros(self.n_columns + 1, np.int32)
         pointers[1:] = cupy.cumsum(counts)
         return pointers, self.rows[order], order.astype(np.int32)
+
+    @functools.cached_property
+    def packed(self) -> bits.BitTensor:
+        """The pattern with a bit for each element, as the left operand of a product."""
+        A = bits.batches.pack_pattern(self.graph)
+        return replace(A, words=cupy.asarray(A.words))
 
     @functools.cached_property
     def by_degree(self) -> Any:
@@ -182,6 +190,22 @@ class Problem:
         launch("spmm", Y.size, np.int32(self.n_cols), *arrays)
         terms[terms == 0] = 1
         return Y, terms
+
+    def _bits(self) -> None:
+        """Make X, of `heads` bits, and the whole numbers of the pattern times X, and their levels.
+
+        Levels are at most the largest number of `heads` bits. QGTC makes 2^bits the level 0.
+        """
+        on_gpu, limit = self.on_gpu, 1 << self.heads
+        X = padded((on_gpu.n_columns, self.n_cols))
+        X[...] = self.random.integers(0, limit, X.shape)
+        packed = bits.quantize(X, self.heads, "right", low=0, high=limit)
+        self.inputs = {"X": X}
+        self.bit_tensors = on_gpu.packed, replace(packed, scale=None)
+        sums, _ = self.product(on_gpu.ones)
+        levels = cupy.minimum(sums, limit - 1)
+        self.expected = {"whole": (sums, 1.0), "packed": (levels, 1.0)}
+        self.expected["packed by QGTC"] = cupy.where(sums == limit, 0, levels), 1.0
 
     def _sddmm(self) -> None:
         on_gpu = self.on_gpu

@@ -3,7 +3,11 @@
     python benchmarks/peers/build.py fetch --sources SOURCES
     python benchmarks/peers/build.py compile --sources SOURCES --output LIBRARIES
     python benchmarks/measure/peers.py --libraries LIBRARIES --output peers-h100.csv
+    python benchmarks/measure/peers.py --libraries LIBRARIES --operations bits --output bits.csv
     python -m benchmarks.pages peers
+
+The operation `bits`, which is not among the defaults, has its own matrices: single bits times X, of
+as many bits as the column `heads` says.
 
 A graph is `name`, `name:order` or `name:order@seed`: a bundled graph, a twin, or `rmat-N` with N
 million edges; the order is natural, shuffled or rabbit. Each graph has a process of its own, which
@@ -52,13 +56,23 @@ GRAPHS = (
 COLUMNS = (16, 32, 64, 128, 256)
 #: (heads, columns of a head) of attention.
 HEADS = ((1, 8), (1, 64), (4, 32), (8, 8), (8, 64))
-WIDTHS = {
+WIDTHS: dict[str, Sequence[tuple[int, int]]] = {
     "spmm": [(0, d) for d in COLUMNS],
     "sddmm": [(1, d) for d in COLUMNS],
     "gat": HEADS,
     "gatv2": HEADS,
     "max": [(0, d) for d in COLUMNS],
 }
+#: Columns of X in products of bits by the sizes of A: Table 2.3 of the thesis with another width,
+#: the sizes of APNN-TC's programs, and larger ones.
+BITS = {
+    **dict.fromkeys(("bits-2048-2048", "bits-4096-4096", "bits-8192-8192"), (32, 64, 128)),
+    **{f"bits-64-{n}": (n,) for n in (128, 256, 512, 1024)},
+    "bits-1024-1024": (1024,),
+    "bits-4096-8192": (4096,),
+}
+#: Rows of A in a product of bits have 1/2 to 1/4096 ones, so that sums of few bits occur.
+SHARES = 12
 #: Most bytes of the float64 results of a case; larger ones are left out, with a row that says so.
 MOST_BYTES = 24 << 30
 #: Seconds without progress after which a process counts as hung.
@@ -105,7 +119,7 @@ def report(table: pd.DataFrame) -> None:
 def parsed() -> argparse.Namespace:
     options = parser(__doc__, graphs=GRAPHS, repeats=9)
     options.add_argument("--libraries", type=Path, required=True, help="of ../peers/build.py")
-    options.add_argument("--operations", nargs="+", choices=WIDTHS, default=list(WIDTHS))
+    options.add_argument("--operations", nargs="+", choices=(*WIDTHS, "bits"), default=list(WIDTHS))
     options.add_argument("--columns", nargs="+", type=int, help="these alone")
     options.add_argument("--contenders", nargs="+", help="these alone, and ours")
     text = "begin no case after these"
@@ -113,6 +127,8 @@ def parsed() -> argparse.Namespace:
     options.add_argument("--worker", help=argparse.SUPPRESS)
     options.add_argument("--deadline", type=float, help=argparse.SUPPRESS)
     chosen = options.parse_args()
+    if chosen.operations == ["bits"] and chosen.graphs == list(GRAPHS):
+        chosen.graphs = list(BITS)
     chosen.deadline = chosen.deadline or time.time() + chosen.seconds
     return chosen
 
@@ -167,7 +183,7 @@ def work(options: argparse.Namespace) -> None:
     """Measure one graph: prepare it, wait until no other process measures, and write rows."""
     spec, _, journal = options.worker.rpartition("=")
     graph, about = prepared(spec)
-    compile_ours(graph, options)
+    compile_ours(graph, about["graph"], options)
     results = rows(graph, about, options, Path(journal))
     with options.output.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -181,7 +197,9 @@ def prepared(spec: str) -> tuple[Graph, Row]:
     """Make the graph of a specification, with random weights."""
     base, _, seed = spec.partition("@")
     name, _, order = base.partition(":")
-    if name.startswith("rmat-"):
+    if name in BITS:
+        graph = bit_matrix(*map(int, name.split("-")[1:]))
+    elif name.startswith("rmat-"):
         graph = rmat(int(name.removeprefix("rmat-")) * 1_000_000, order=order or "shuffled")
     elif order:
         twin_order = "natural" if order == "natural" else "shuffled"
@@ -196,7 +214,23 @@ def prepared(spec: str) -> tuple[Graph, Row]:
     return graph, {**facts, "rows": graph.n_rows, "nonzeros": graph.nnz}
 
 
-def compile_ours(graph: Graph, options: argparse.Namespace) -> None:
+def bit_matrix(rows: int, columns: int) -> Graph:
+    """Make a matrix of random bits, whose consecutive rows have different shares of ones."""
+    random = np.random.default_rng(rows + columns).random((rows, columns), np.float32)
+    ones = random < 0.5 ** (1 + np.arange(rows) % SHARES)[:, None]
+    pointers = np.append(0, np.cumsum(ones.sum(axis=1)))
+    indices = np.nonzero(ones)[1].astype(np.int32)
+    return Graph(pointers, indices, np.ones(indices.size, np.float32), ones.shape, "bits")
+
+
+def widths(operation: str, graph: str) -> Sequence[tuple[int, int]]:
+    """Return the (heads, columns) of a graph's cases; of products of bits the (bits, columns)."""
+    if operation == "bits":
+        return [(width, d) for d in BITS.get(graph, ()) for width in (1, 2, 3, 4)]
+    return WIDTHS[operation]
+
+
+def compile_ours(graph: Graph, name: str, options: argparse.Namespace) -> None:
     """Plan and compile our kernels in advance, which needs the processor only."""
     from peer_kernels import kernels, our_plans
 
@@ -206,7 +240,7 @@ def compile_ours(graph: Graph, options: argparse.Namespace) -> None:
     cases = [
         (operation, heads, d)
         for operation in options.operations
-        for heads, d in WIDTHS[operation]
+        for heads, d in widths(operation, name)
         if not options.columns or d in options.columns
     ]
     plans = itertools.chain.from_iterable(our_plans(graph, *case) for case in cases)
@@ -232,7 +266,7 @@ def rows(graph: Graph, about: Row, options: argparse.Namespace, journal: Path) -
     on_gpu = DeviceGraph(graph)
     for operation in options.operations:
         start = time.monotonic()
-        for heads, d in WIDTHS[operation]:
+        for heads, d in widths(operation, about["graph"]):
             if time.time() > options.deadline:
                 print(f"no time from {spec_of(about)}, {operation}, {heads} x {d} on", flush=True)
                 return
@@ -277,10 +311,12 @@ def floor_us(graph: Graph, operation: str, heads: int, d: int, bandwidth: float)
     """Return the time of the bytes that an operation has to move, in microseconds."""
     from accelviz.strategies import find_strategy
 
-    name = "spmm_max" if operation == "max" else operation
-    strategy = find_strategy("lane_groups", name).operation
-    widths = {"n_cols": d, **({"heads": heads} if heads else {})}
-    return round(1e6 * strategy.traffic(graph.pattern, widths, 4).compulsory / bandwidth, 3)
+    name = {"max": "spmm_max", "bits": "bit_product"}.get(operation, operation)
+    strategy = find_strategy("split" if operation == "bits" else "lane_groups", name).operation
+    sizes = {"n_cols": d, **({"heads": heads} if heads else {})}
+    if operation == "bits":
+        sizes = {"n_cols": d, "a_bits": 1, "b_bits": heads}
+    return round(1e6 * strategy.traffic(graph.pattern, sizes, 4).compulsory / bandwidth, 3)
 
 
 def measured_case(
@@ -343,9 +379,9 @@ def best(contender: Any, library: Any, problem: Any, row: Row, repeats: int) -> 
 
 
 def check(variant: Any, measure_errors: Any) -> dict[str, float]:
-    """Run a variant once, into outputs filled with NaN, and return its errors."""
+    """Run a variant once, into outputs of bytes 255 (NaN), and return its errors."""
     for result in variant.results.values():
-        result.fill(np.nan)
+        result.data.memset_async(255, result.nbytes)
     variant.run()
     errors: dict[str, float] = measure_errors(variant.results)
     return errors

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
 import pandas as pd
 
 from accelviz.measure.comparison import geometric_mean
 from benchmarks.pages.document import Listing, Page, Parts, Results, format_ratio, markdown
 
-#: Maxima were measured on another card than the rest.
-NAME, MAXIMA = "peers-h100", "peers-h200"
+#: Maxima and products of bits were measured on another card than the rest.
+NAME, MAXIMA, BITS = "peers-h100", "peers-h200", "peers-bits-h200"
 _GRAPH = ["graph", "order", "seed"]
 _CASE = ["operation", "stage", *_GRAPH, "heads", "columns"]
 #: Names of the operations and of the peers as a reader knows them.
@@ -30,7 +31,13 @@ PEERS = {
     "dgnn": "dgNN",
     "dfgnn": "DF-GNN",
     "turbo_gnn": "Turbo-GNN",
+    "qgtc": "QGTC",
+    "apnn_tc": "APNN-TC",
 }
+#: Results of products of bits, which are compared with ours of the same kind.
+BIT_RESULTS = ("int32", "packed")
+#: Largest time of packed results, over that of whole numbers, that counts as near.
+NEAR = 1.3
 #: What the time of a stage includes.
 STAGES = {
     "forward": "forward",
@@ -49,13 +56,15 @@ def named(rows: pd.DataFrame) -> pd.Series:
 def ratios(rows: pd.DataFrame, without_atomics: bool = False) -> pd.DataFrame:
     """Return peers' right results with `ours_us` of the same case and `ratio` to it.
 
-    A peer of float16 is compared with ours in float16, others with ours in float32; a maximum with
-    its gradient, which is by atomics, with ours by atomics, or `without_atomics`.
+    A peer of float16 and products of bits are compared with ours of the same arithmetic, others
+    with ours in float32; a maximum with its gradient, which is by atomics, with ours by atomics, or
+    `without_atomics`.
     """
     timed = rows[rows["median_us"].notna()]
     ours, peers = timed[timed["contender"] == "ours"], timed[timed["contender"] != "ours"]
     times = ours.set_index([*_CASE, "dtype"])["median_us"]
-    against = peers["dtype"].where(peers["dtype"] == "float16", "float32").rename("against")
+    same = peers["dtype"].isin(["float16", *BIT_RESULTS])
+    against = peers["dtype"].where(same, "float32").rename("against")
     if not without_atomics:
         of_maximum = (peers["operation"] == "max") & (peers["stage"] == "both")
         against = against.mask(of_maximum, "float32, atomics")
@@ -68,6 +77,9 @@ def ratios(rows: pd.DataFrame, without_atomics: bool = False) -> pd.DataFrame:
 
 def case_text(row: pd.Series) -> str:
     """Return a case's graph and sizes in words."""
+    if row["graph"].startswith("bits-"):
+        sizes = row["graph"].removeprefix("bits-").replace("-", " x ")
+        return f"{sizes} x {row['columns']}, 1 x {row['heads']} bits"
     size = f"d = {row['columns']}"
     if row["heads"] > 1:
         size = f"{row['heads']} x {row['columns']}"
@@ -100,7 +112,7 @@ def _summary(table: pd.DataFrame) -> str:
         least = rows.loc[rows["ratio"].idxmin()]
         lines.append(
             (
-                f"{OPERATIONS[operation]}, {STAGES[stage]}",
+                ", ".join(filter(None, (OPERATIONS.get(operation, operation), STAGES.get(stage)))),
                 peer,
                 len(rows),
                 f"{geometric_mean(rows['ratio']):.2f}",
@@ -109,6 +121,37 @@ def _summary(table: pd.DataFrame) -> str:
             )
         )
     return markdown(("operation", "peer", "cases", "mean", "least", "below 1"), lines)
+
+
+def bits(results: Results) -> Parts:
+    """Return `_summary` of products of bits by their sizes; times of packed results; every case."""
+    if (rows := results.optional(BITS)) is None:
+        return "QGTC and APNN-TC have no figures: they were not timed."
+    table = ratios(rows)
+    narrow, few = table["columns"] <= 128, table["graph"].str.startswith("bits-64-")
+    kinds = np.select([few, narrow], ["64 x N x N", "N x N x D, D = 32 to 128"], "large")
+    times = rows.pivot_table("median_us", _CASE, ["contender", "dtype"])
+    packed = times["ours", "packed"] / times["ours", "int32"]
+    untimed = rows["median_us"].isna()
+    known = table.set_index([*_CASE, "contender", "dtype"])["ratio"]
+    listed = rows[["graph", "columns", "contender", "dtype", "variant", "median_us"]].assign(
+        graph=rows["graph"].str.removeprefix("bits-").str.replace("-", " x "),
+        bits=rows["heads"],
+        contender=rows["contender"].replace(PEERS),
+        over_ours=known.reindex(
+            pd.MultiIndex.from_frame(rows[[*_CASE, "contender", "dtype"]])
+        ).to_numpy(),
+        problem=rows["problem"].str.replace(r": .*", "", regex=True),
+    )
+    names = {"graph": "A", "dtype": "result", "variant": "setting", "median_us": "us"}
+    return [
+        _summary(table.assign(operation=kinds, stage="")),
+        f"Ours takes {packed.min():.2f} to {packed.max():.2f} times as long for packed results as "
+        f"for whole numbers; {(packed <= NEAR).sum()} of {len(packed)} cases are within {NEAR}. "
+        f"{untimed.sum()} of {len(rows)} results are wrong or have no kernel.",
+        Listing(listed.rename(columns=names), "peers-bits", "Each size and number of bits"),
+        machine(rows),
+    ]
 
 
 def counters(results: Results) -> Parts:
@@ -207,6 +250,7 @@ PAGES = [
             "products": partial(summary, ("spmm", "sddmm")),
             "attention": partial(summary, ("gat", "gatv2")),
             "maxima": maxima,
+            "bits": bits,
             "losses": losses,
             "counters": counters,
             "roof": roof,

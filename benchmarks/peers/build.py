@@ -88,6 +88,18 @@ PEERS = (
             "reduction_aggr_kernels.cu",
         ),
     ),
+    Peer(
+        "qgtc",
+        "YukeWang96/QGTC_PPoPP22",
+        "bb7fc04aa5687b4e85437663702554158aeda809",
+        ("QGTC_module",),
+    ),
+    Peer(
+        "apnn_tc",
+        "YukeWang96/APNN-TC-kernel",
+        "53b42398d834280be2a664eb525c5afac3b90b6f",
+        ("Common", "bmmaTensorCoreGemm/versions"),
+    ),
 )
 
 
