@@ -26,6 +26,7 @@ from tornado.log import app_log
 from accelviz import cli
 from accelviz.course.autograde import grading, tables
 from accelviz.course.autograde.folder import Course, quiet
+from accelviz.course.autograde.processes import start_server
 from accelviz.course.autograde.release import release
 from accelviz.errors import ArgumentError
 from tests.course import tiny
@@ -269,6 +270,42 @@ def test_only_changed_submissions_are_graded_again(tmp_path, course, results):
     assert points(again, "rounds") == [3, 3, None]
     changed = [path.parts[-3] for path, old in times.items() if path.stat().st_mtime_ns != old]
     assert changed == ["blank"]
+
+
+def test_what_becomes_a_link_during_grading_is_not_followed(tmp_path, shipped):
+    root = tmp_path / "spring"
+    release(root, shipped=shipped)
+    out = nbformat.read(root / "release" / "T1" / "T1.ipynb", as_version=4)
+    other = hand_in(root, "ada", tiny.answered(out))
+    folder, file = (hand_in(root, student, out) for student in ("folder", "file"))
+
+    def swap(_):
+        shutil.rmtree(folder)
+        folder.symlink_to(other)
+        (file / "T1.ipynb").unlink()
+        (file / "T1.ipynb").symlink_to(other / "T1.ipynb")
+
+    grades = tables.table(grading.grade(root, settings=SETTINGS, begin=swap))
+    assert points(grades, "ada") == [3, 4, None]
+    assert "symbolic link" in problems(grades, "folder")[""]
+    assert "T1.ipynb is a link" in problems(grades, "file")[""]
+
+
+def test_tests_that_change_during_grading_are_used_the_next_time(tmp_path, shipped, monkeypatch):
+    root = tmp_path / "spring"
+    release(root, shipped=shipped)
+    out = nbformat.read(root / "release" / "T1" / "T1.ipynb", as_version=4)
+    hand_in(root, "ada", tiny.answered(out))
+    path = root / "source" / "T1" / "T1.ipynb"
+
+    def start_late():
+        start_server()
+        path.write_text(path.read_text().replace("double(-3) == -6", "double(-3) == 6"))
+
+    monkeypatch.setattr(grading, "start_server", start_late)
+    for expected in (3, 0):
+        grades = tables.table(grading.grade(root, settings=SETTINGS))
+        assert points(grades, "ada") == [expected, 4, None]
 
 
 def test_nbgrader_s_configuration_has_the_sandbox(course):

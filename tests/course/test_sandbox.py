@@ -4,6 +4,7 @@
 
 import argparse
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -23,7 +24,7 @@ if sys.platform == "win32":
 from accelviz.course.autograde import border, sandbox
 from accelviz.course.autograde.border import Confinement, Limits, summary
 from accelviz.course.autograde.child import GREEDY, Child
-from accelviz.course.autograde.files import MAX_FILES, companions, copy_files
+from accelviz.course.autograde.files import MAX_FILES, copy_files
 from accelviz.course.autograde.outputs import show_points, trim_outputs
 from accelviz.course.autograde.processes import call_in_process
 from accelviz.course.autograde.stand_ins import ANSWERS, HARMLESS
@@ -789,16 +790,19 @@ def test_the_number_of_copied_files_is_limited(tmp_path):
     assert len(list(copied.iterdir())) == MAX_FILES
     for k in range(3 * MAX_FILES):
         (source / f"000-link-{k}").symlink_to("/etc/passwd")
-    assert len(companions(source)[1]) == MAX_FILES + 1
+    assert len(copy_files(source, copied)) == MAX_FILES + 1
+    shutil.rmtree(copied)
     (source / "0000").write_bytes(b"")
     os.truncate(source / "0000", 3 << 30)
-    assert companions(source)[0] == []
+    copy_files(source, copied)
+    assert not copied.exists()
 
 
 def test_what_may_not_be_read_is_left_out_with_a_message():
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as copied:
         root, inner = Path(folder), Path(folder, "inner")
         inner.mkdir()
+        Path(copied).chmod(0o777)
         for path in (root / "a.txt", root / "b.txt", inner / "c.txt"):
             path.touch()
         user = os.getuid()
@@ -806,16 +810,16 @@ def test_what_may_not_be_read_is_left_out_with_a_message():
         (root / "a.txt").chmod(0)
         inner.chmod(0o444)
         if user == 0:  # root may read any file
-            os.setreuid(65534, -1)
+            os.seteuid(65534)
         try:
-            files, problems = companions(root)
+            problems = copy_files(root, Path(copied))
         finally:
-            os.setreuid(user, -1)
+            os.seteuid(user)
             inner.chmod(0o755)
-    assert files == [Path("b.txt")]
+        assert os.listdir(copied) == ["b.txt"]
     (first, second) = problems
     assert first == "a.txt cannot be read; it was left out"
-    assert second == "inner/ cannot be read; it was left out"
+    assert second == "inner/c.txt cannot be read; it was left out"
 
 
 def test_files_of_the_assignment_count_and_not_their_copies(tmp_path):

@@ -35,10 +35,15 @@ class Assignment:
         return self.folder / f"{self.name}.ipynb"
 
     @functools.cached_property
+    def text(self) -> str:
+        """The text of the instructor's notebook."""
+        return self.path.read_text("utf-8")
+
+    @functools.cached_property
     def source(self) -> Any:
         """The instructor's notebook; raises ArgumentError if it cannot be read."""
         try:
-            return read_notebook(self.path)
+            return parse_notebook(self.text)
         except (OSError, ValueError, AttributeError) as error:
             reason = f"it cannot be read: {first_line(error) or type(error).__name__}"
             raise ArgumentError(str(self.path), reason, "a notebook") from error

@@ -48,9 +48,10 @@ class SandboxedExecute(preprocessors.NbGraderPreprocessor):
     seed = Integer(0, min=0, help="The course's seed of all hidden graphs").tag(config=True)
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
-        """Run all cells of a notebook in `resources["metadata"]["path"]`."""
+        """Run a notebook in `resources["metadata"]["path"]`, a folder named as the assignment."""
         folder = Path(resources["metadata"]["path"]).resolve()
-        root, limits = folder.parents[2], Limits(self.cell_seconds, self.seconds, self.memory_gib)
+        root = Path(self.config.CourseDirectory.root).resolve()
+        limits = Limits(self.cell_seconds, self.seconds, self.memory_gib)
         library, hidden = root / "source" / folder.name, (str(root),)
         results = run(nb, limits, folder, seed=self.seed, library=library, hidden=hidden)
         runs = [

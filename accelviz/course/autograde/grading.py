@@ -7,11 +7,13 @@ the way is set aside and does not affect the others.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ from accelviz.course.autograde.assignments import Assignment, choose, read_noteb
 from accelviz.course.autograde.border import Limits, require_border
 from accelviz.course.autograde.cells import details, is_locked, question_of
 from accelviz.course.autograde.common import first_line, need
-from accelviz.course.autograde.files import companions
+from accelviz.course.autograde.files import copy_files
 from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.preflight import examine
 from accelviz.course.autograde.processes import call_in_process, start_server
@@ -157,40 +159,49 @@ def submissions(course: Course, students: Sequence[str] = ()) -> Iterator[tuple[
             yield student, path, problem
 
 
-def examine_folder(folder: Path, assignment: Assignment) -> Checked | str:
-    """Find and examine the notebook of a submission in a process of its own.
+@contextlib.contextmanager
+def examined(
+    folder: Path, assignment: Assignment
+) -> Iterator[tuple[Path, list[str], Checked | str]]:
+    """Copy a submission, which its student may still change, and examine its notebook.
 
-    Return the reason if the folder has no notebook that can be graded, or several.
+    Yields
+    ------
+    Path, list of str, Checked or str
+        The copy; messages on files left out; the examined notebook, or the reason if the folder has
+        no notebook that can be graded, or several.
 
     Raises
     ------
     TimeoutError
         If that takes too long.
     """
-    return call_in_process(
-        _examine_folder, folder, Assignment(assignment.folder), seconds=_SECONDS_TO_EXAMINE
-    )
+    with tempfile.TemporaryDirectory(prefix="grade-") as scratch:
+        copied = Path(scratch, assignment.name)
+        copied.mkdir()
+        arguments = folder, copied, assignment
+        yield copied, *call_in_process(_examine, *arguments, seconds=_SECONDS_TO_EXAMINE)
 
 
-def _examine_folder(folder: Path, assignment: Assignment) -> Checked | str:
+def _examine(folder: Path, copied: Path, assignment: Assignment) -> tuple[list[str], Checked | str]:
     Limits().apply()  # a file of 50 MB can be of a hundred million objects
-    notebooks = sorted(
-        path for path in folder.glob("*.ipynb") if path.is_file() and not path.is_symlink()
-    )
+    problems = copy_files(folder, copied, notebooks=True)
+    notebooks = sorted(copied.glob("*.ipynb"))
     exact = [path for path in notebooks if path.name == f"{assignment.name}.ipynb"]
     results = [examine(path, [assignment]) for path in exact or notebooks]
     gradable = [checked for checked in results if checked.notebook is not None]
     if len(gradable) == 1:
-        return gradable[0]
+        return problems, gradable[0]
     if gradable:
         names = ", ".join(checked.path.name for checked in gradable)
         expected = f"{assignment.name}.ipynb; rename the one that counts"
-        return f"{len(gradable)} notebooks, {names}, and none of them is {expected}"
+        return problems, f"{len(gradable)} notebooks, {names}, and none of them is {expected}"
     if results:
-        return " ".join(map(str, results[0].problems))
+        return problems, " ".join(map(str, results[0].problems))
     files = sorted(path.name for path in folder.iterdir())
     names = ", ".join(files[:10]) + ", ..." * (len(files) > 10) or "nothing at all"
-    return f"there is no notebook, but {names}; put {assignment.name}.ipynb there"
+    reason = f"there is no notebook, but {names}; put {assignment.name}.ipynb there"
+    return problems, "; ".join([*problems[:3], reason])
 
 
 def _grade_in_parallel(
@@ -212,7 +223,7 @@ def _grade_in_parallel(
     with course.gradebook() as gradebook:
         released = {assignment.name for assignment in gradebook.assignments}
     for submission in tasks:
-        submission.assignment.source  # noqa: B018 (cached: read once, and not by each thread)
+        submission.assignment.questions  # noqa: B018 (cached: read once, and not by each thread)
         if submission.assignment.name not in released:
             problem = "the assignment was not released; run `accelviz assignments release`"
             submission.result.set_aside = problem
@@ -258,26 +269,27 @@ class _Submission:
     def run_if_changed(self, execution: Any, force: bool) -> None:
         """Examine the submission, and run it unless it was graded and has not changed."""
         result, assignment, submitted = self.result, self.assignment, self.folder("submitted")
-        checked = examine_folder(submitted, assignment)
-        if isinstance(checked, str):
-            result.set_aside = checked
-            return
-        problems = [problem for problem in checked.problems if not problem.harmless]
-        remarks = ["repaired: " * problem.mended + problem.text for problem in problems]
-        if (submitted / "timestamp.txt").exists() and stamped(submitted) is None:
-            remarks.append("timestamp.txt is no time: the formgrader's list may stop at it")
-        result.remarks += remarks + companions(submitted)[1]
-        result.rows += [Row("", problem=remark) for remark in result.remarks]
-        notebook = checked.notebook
-        key = _key(notebook, submitted, assignment, execution.seed)
-        last = self.graded_before().metadata.get("accelviz", {})
-        if last.get("key") == key and not force:
-            return
-        notebook.metadata["accelviz"] = {"key": key}
-        tests = {question_of(cell): cell.source for cell in assignment.source.cells}
-        for cell in filter(is_locked, notebook.cells):
-            cell.source = tests.get(question_of(cell), cell.source)
-        self.notebook, _ = execution.preprocess(notebook, {"metadata": {"path": str(submitted)}})
+        with examined(submitted, assignment) as (copied, left_out, checked):
+            if isinstance(checked, str):
+                result.set_aside = checked
+                return
+            problems = [problem for problem in checked.problems if not problem.harmless]
+            remarks = ["repaired: " * problem.mended + problem.text for problem in problems]
+            if (copied / "timestamp.txt").exists() and stamped(copied) is None:
+                remarks.append("timestamp.txt is no time: the formgrader's list may stop at it")
+            result.remarks += remarks + left_out
+            result.rows += [Row("", problem=remark) for remark in result.remarks]
+            notebook = checked.notebook
+            key = _key(notebook, copied, assignment, execution.seed)
+            last = self.graded_before().metadata.get("accelviz", {})
+            if last.get("key") == key and not force:
+                return
+            notebook.metadata["accelviz"] = {"key": key}
+            tests = {question_of(cell): cell.source for cell in assignment.source.cells}
+            for cell in filter(is_locked, notebook.cells):
+                cell.source = tests.get(question_of(cell), cell.source)
+            resources = {"metadata": {"path": str(copied)}}
+            self.notebook, _ = execution.preprocess(notebook, resources)
 
     def record(self) -> None:
         """Let nbgrader give the points if the submission was executed, and read its grades."""
@@ -342,8 +354,9 @@ def _key(notebook: Any, folder: Path, assignment: Assignment, seed: int) -> str:
         for cell in notebook.cells
     ]
     digest = hashlib.sha256(json.dumps([seed, cells], sort_keys=True).encode())
-    files = [folder / path for path in companions(folder)[0]]
-    files += sorted(path for path in assignment.folder.rglob("*") if path.is_file())
-    for path in files:
-        digest.update(os.fsencode(path.name) + b"\0" + path.read_bytes())
+    files = [path for path in sorted(folder.rglob("*")) if path.suffix != ".ipynb"]
+    files += sorted(assignment.folder.rglob("*"))
+    for path in filter(Path.is_file, files):  # the tests are those that were read at the beginning
+        content = assignment.text.encode() if path == assignment.path else path.read_bytes()
+        digest.update(os.fsencode(path.name) + b"\0" + content)
     return digest.hexdigest()

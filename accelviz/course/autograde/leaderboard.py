@@ -22,7 +22,7 @@ from accelviz.course.autograde.border import Limits, require_border
 from accelviz.course.autograde.cells import is_solution, is_test
 from accelviz.course.autograde.common import clean
 from accelviz.course.autograde.folder import Course
-from accelviz.course.autograde.grading import examine_folder, submissions
+from accelviz.course.autograde.grading import examined, submissions
 from accelviz.course.autograde.processes import start_server
 from accelviz.course.autograde.sandbox import run
 from accelviz.course.checks import schemes
@@ -114,17 +114,21 @@ def leaderboard(
 def _run(folder: Path, assignment: Assignment, test: str, limits: Limits) -> list[dict[str, Any]]:
     """Run a submission with `test` as its only test; return its rows, or one with the problem."""
     try:
-        checked = examine_folder(folder, assignment)
-        if isinstance(checked, str):
-            problem = checked
-        else:
-            notebook, marks = checked.notebook, {"grade": True, "locked": True, "grade_id": "board"}
-            test_cell = nbformat.v4.new_code_cell(test, metadata={"nbgrader": marks})
-            notebook.cells = [*(cell for cell in notebook.cells if not is_test(cell)), test_cell]
-            result = run(notebook, limits, folder, hidden=(str(folder.parents[2]),))[-1]
-            if isinstance(result.value, list):
-                return result.value
-            problem = result.problem or "it showed no result"
+        with examined(folder, assignment) as (copied, _, checked):
+            if isinstance(checked, str):
+                problem = checked
+            else:
+                notebook = checked.notebook
+                marks = {"grade": True, "locked": True, "grade_id": "board"}
+                test_cell = nbformat.v4.new_code_cell(test, metadata={"nbgrader": marks})
+                notebook.cells = [
+                    *(cell for cell in notebook.cells if not is_test(cell)),
+                    test_cell,
+                ]
+                result = run(notebook, limits, copied, hidden=(str(folder.parents[2]),))[-1]
+                if isinstance(result.value, list):
+                    return result.value
+                problem = result.problem or "it showed no result"
     except Exception as error:  # a submission may cause any error
         problem = f"{type(error).__name__}: {error}"[:300]
     return [{"scheme": "", "graph": "", "exact_cover": False, "score": 0.0, "problem": problem}]

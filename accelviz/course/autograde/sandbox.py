@@ -86,7 +86,7 @@ def run(
             path.mkdir(parents=True)
         _fill_cache(handed_in / "cache", shared, emulator="checks.kernels" in tests)
         for source in filter(None, (library, folder)):  # the assignment's files count, not copies
-            copy_files(source, handed_in / "work")
+            copy_files(source.resolve(), handed_in / "work")
         user = hand_over(handed_in)
         cache.chmod(0o700)
         bare = any(name in tests for name in _BARE_MODULES)

@@ -6,7 +6,6 @@ import csv
 import datetime
 import math
 import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pandas as pd
 
 from accelviz.course.autograde.assignments import full_name
 from accelviz.course.autograde.common import clean
+from accelviz.course.autograde.files import open_file
 from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.tables import read_table
 from accelviz.errors import ArgumentError
@@ -143,12 +143,11 @@ def handed_in(folder: Path, *, trust_stamps: bool = False) -> datetime.datetime 
 
 def stamped(folder: Path) -> datetime.datetime | None:
     """Return the time in nbgrader's `timestamp.txt`, UTC if it names no zone; None without one."""
-    stamp = folder / "timestamp.txt"
     try:
-        if not stat.S_ISREG(stamp.lstat().st_mode) or stamp.stat().st_size > _STAMP_BYTES:
-            return None  # a pipe would never end
-        text = stamp.read_text("utf-8").strip().removesuffix("UTC").strip()
-        if not re.match(r"\d{4}-\d\d-\d\d", text):
+        with open(open_file(folder / "timestamp.txt"), "rb", buffering=0) as stamp:
+            data = stamp.read(_STAMP_BYTES + 1) or b""  # None of a pipe that waits
+        text = data.decode().strip().removesuffix("UTC").strip()
+        if len(data) > _STAMP_BYTES or not re.match(r"\d{4}-\d\d-\d\d", text):
             return None  # such as "now"
         time = pd.Timestamp(text)
         aware = time if time.tzinfo else time.tz_localize("UTC")
