@@ -190,8 +190,8 @@ class _Repair:
             expected, actual = details(original), details(cell)
             if not expected:
                 continue
-            # some tools leave out these two, and `restore_locked_cells` compares the text itself
-            compared = expected.keys() - {"checksum", "cell_type"}
+            # some tools leave out the first two, and an instructor may change the points
+            compared = expected.keys() - {"checksum", "cell_type", "points"}
             is_changed = any((actual.get(key) or 0) != (expected[key] or 0) for key in compared)
             if is_changed or cell.cell_type != original.cell_type:
                 changed.append(f"{self.describe(k)} is {question_of(original)!r}")
