@@ -384,13 +384,22 @@ def long_names():
 
 
 def test_on_a_phone_a_page_with_a_trace_and_long_names_scrolls_downwards_only(saved):
-    view = saved(long_names(), trace=True, viewport={"width": 360, "height": 780})
+    view = saved(long_names(), trace=True, viewport={"width": 320, "height": 780})
     view.type("follow row", 0)  # of another block than the traced one
     for group in ("story", *GROUPS):
         view.page.locator(f"[data-group={group}]").click()
         view.page.evaluate(FRAME)
-        assert view.page.evaluate("document.documentElement.scrollWidth") <= 360, group
+        assert view.page.evaluate("document.documentElement.scrollWidth") <= 320, group
     assert view.page.locator("[data-control=replay]").is_visible()
+
+
+def test_on_a_phone_the_equation_of_three_operands_is_whole(saved):
+    explorer = accelviz.explore("cora", operation="sddmm")
+    view = saved(explorer, viewport={"width": 360, "height": 780})
+    tab(view.page, "product")
+    equation = view.page.locator(".av-fig-equation svg")
+    overhang = "(svg) => svg.getBBox().x + svg.getBBox().width - svg.viewBox.baseVal.width"
+    assert equation.evaluate(overhang) <= 0
 
 
 def test_long_names_leave_the_numbers_whole(browser, tmp_path):

@@ -68,6 +68,7 @@ export function equationPicture(row: FollowedRow, width: number): Picture {
   const between = beside ? narrow + GAP : 0; // for the second operand, left of X
   const otherWidth = left + between + 2 * narrow + 2 * GAP + overhang;
   const side = Math.min(desiredSide, Math.max(width - otherWidth, 60));
+  width = Math.max(width, otherWidth + side); // a phone shows it smaller
   const A = Math.max(Math.min((width - (otherWidth + side)) / 2, 60), 0) + left;
   const U = A + side + GAP, X = U + between, Y = X + narrow + GAP;
   const y = (index: number, of: number) => TOP + ((index + 0.5) / Math.max(of, 1)) * side;

@@ -75,7 +75,7 @@ export const recorded: View = (host, act) => (scene) => {
   }
 
   function ranking({ run, times }: (typeof rankings)[number]) {
-    return html`<table class="av-fastest"><caption>${nameOf(run)}</caption><thead><tr><th
+    return html`<div class="av-scroll"><table class="av-fastest"><caption>${nameOf(run)}</caption><thead><tr><th
       scope="col">strategy</th><th scope="col">its fastest setting</th><th scope="col">time<span
       class="av-narrow">half of the repeats</span></th><th
       scope="col" class="av-wide">half of the repeats</th><th scope="col">in other runs</th><td></td
@@ -86,7 +86,7 @@ export const recorded: View = (host, act) => (scene) => {
           micros(time.median)}<span class="av-narrow">${spreadText(time)}</span></td><td
           class="av-wide">${spreadText(time)}</td><td>${
             elsewhere(time)}</td><td>${button(`go ${time.strategy}`, "Go",
-            `Make ${time.label} the first`, () => go(time))}</td></tr>`)}</tbody></table>`;
+            `Make ${time.label} the first`, () => go(time))}</td></tr>`)}</tbody></table></div>`;
   }
 
   /** Times of the first strategy over its two parameters with most recorded values. */
