@@ -75,8 +75,9 @@ export const recorded: View = (host, act) => (scene) => {
   }
 
   function ranking({ run, times }: (typeof rankings)[number]) {
-    return html`<div class="av-scroll"><table class="av-fastest"><caption>${nameOf(run)}</caption><thead><tr><th
-      scope="col">strategy</th><th scope="col">its fastest setting</th><th scope="col">time<span
+    return html`<div class="av-scroll"><table class="av-fastest"><caption>${
+      nameOf(run)}</caption><thead><tr><th scope="col">strategy</th><th
+      scope="col">its fastest setting</th><th scope="col">time<span
       class="av-narrow">half of the repeats</span></th><th
       scope="col" class="av-wide">half of the repeats</th><th scope="col">in other runs</th><td></td
       ></tr></thead><tbody>${times.map((time) => html`<tr data-strategy=${time.strategy}><th
