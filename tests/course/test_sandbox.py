@@ -21,7 +21,7 @@ pytest.importorskip("IPython", reason="running submissions needs IPython")
 if sys.platform == "win32":
     pytest.skip("there is no sandbox on Windows", allow_module_level=True)
 
-from accelviz.course.autograde import border, sandbox
+from accelviz.course.autograde import border, child, sandbox
 from accelviz.course.autograde.border import Confinement, Limits, summary
 from accelviz.course.autograde.child import GREEDY, Child
 from accelviz.course.autograde.files import MAX_FILES, copy_files
@@ -656,6 +656,47 @@ def test_no_two_submissions_of_root_have_one_user():
         users.add(int(user))
     assert len(users) == 2
     assert users <= {*border._USERS}
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    """Limits only."""
+    for module in (border, child):
+        monkeypatch.setattr(module, "bubblewrap", lambda: "")
+
+
+def test_without_bubblewrap_each_process_gets_the_files_as_they_were(plain, tmp_path, monkeypatch):
+    """One that replaces another, and A3's second one, run cells again that make folders."""
+    monkeypatch.setattr(border, "is_root", lambda: False)  # others may not read root's Python
+    handed_in = tmp_path / "given"
+    for name in ("work", "home", "cache"):
+        (handed_in / name).mkdir(parents=True)
+    for _ in range(2):
+        process = Child(Confinement(LIMITS, handed_in, user=0))
+        try:
+            process.receive(60)
+            process.send({"cell": "import os; os.mkdir('plots')", "seconds": 30})
+            assert process.receive(60)["outputs"] == []
+        finally:
+            process.end()
+    assert os.listdir(tmp_path) == ["given"]
+    assert os.listdir(handed_in / "work") == []
+
+
+@pytest.mark.skipif(not border.is_root(), reason="only root runs submissions as other users")
+def test_what_root_s_submission_leaves_behind_is_killed_without_bubblewrap(plain):
+    users = [next(border._next_user) % len(border._USERS) + border._USERS[0] for _ in range(2)]
+    left, other = (
+        subprocess.Popen(["/bin/sleep", "60"], user=user, start_new_session=True) for user in users
+    )
+    try:
+        border.end_all(users[0])
+        assert left.wait(20) == -9
+        assert other.poll() is None
+    finally:
+        left.kill()
+        other.kill()
+        other.wait()
 
 
 def test_the_summary_describes_the_confinement(monkeypatch):

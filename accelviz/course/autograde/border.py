@@ -30,9 +30,8 @@ from accelviz.course.autograde.syscalls import refused_calls
 from accelviz.errors import DeviceUnavailable
 
 PACKAGE = Path(accelviz.__file__).parent
-#: Folders inside bubblewrap: the files that were handed in (read-only), the working directory of
-#: the cells, and their home.
-GIVEN, WORK, HOME = "/tmp/given", "/tmp/work", "/tmp/home"
+#: Folders inside bubblewrap: `Confinement.folder` (read-only), and that of its copy.
+GIVEN, ROOT = "/tmp/given", "/tmp"
 _NAMESPACES = (
     *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
     *("--die-with-parent", "--new-session"),
@@ -147,6 +146,12 @@ def hand_over(folder: Path) -> int:
     for path in (folder, *folder.rglob("*")):
         os.chown(path, user, user, follow_symlinks=False)
     return user
+
+
+def end_all(user: int) -> None:
+    """Kill what a submission has left behind without bubblewrap, if root runs it as this user."""
+    if user and (identity := _identity(user)):
+        subprocess.run(["/bin/sh", "-c", "kill -9 -1"], cwd="/", capture_output=True, **identity)
 
 
 def bubblewrap() -> str:
@@ -295,11 +300,11 @@ def _sandbox(bounds: Confinement) -> list[str]:
     for module in modules:
         options += ["--ro-bind", "/dev/null", str(module)]
     options += ["--ro-bind", str(bounds.folder), GIVEN]
-    for name in (WORK, HOME):
-        options += ["--perms", "0777", "--dir", name]
+    for name in ("work", "home"):
+        options += ["--perms", "0777", "--dir", f"{ROOT}/{name}"]
     for name in ("/", *checkout, *filter(os.path.isdir, empty_folders)):
         options += ["--remount-ro", name]
-    return [*options, "--chdir", WORK]
+    return [*options, "--chdir", f"{ROOT}/work"]
 
 
 def _replaced_by_stand_ins() -> tuple[list[Path], list[Path]]:

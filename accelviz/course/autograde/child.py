@@ -6,16 +6,18 @@ import contextlib
 import math
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from accelviz.course.autograde.border import HOME, MAX_TASKS, WORK, Confinement, bubblewrap, start
+from accelviz.course.autograde.border import GIVEN, MAX_TASKS, ROOT, Confinement, bubblewrap, start
 from accelviz.course.autograde.processes import environment
 from accelviz.course.autograde.wire import MAX_BYTES, Line, SubmissionLostError
 
@@ -43,6 +45,11 @@ class Child:
 
     def __init__(self, bounds: Confinement, *, reads_files: bool = True) -> None:
         ours, theirs = socket.socketpair()
+        #: The folder that it works in; "" with bubblewrap, which makes one.
+        self._folder = "" if bubblewrap() else tempfile.mkdtemp(dir=bounds.folder.parent)
+        if self._folder and bounds.user:
+            os.chown(self._folder, bounds.user, bounds.user)
+        source, root = (str(bounds.folder), self._folder) if self._folder else (GIVEN, ROOT)
         paths = [path for path in sys.path if os.path.isabs(path)]
         # Collecting garbage takes a quarter of the time of imports, which create little of it.
         program = f"import gc, sys; gc.set_threshold(50_000); sys.path[:] = {paths!r}\n"
@@ -53,11 +60,11 @@ class Child:
                 f"import resource as r; r.setrlimit(r.RLIMIT_NPROC, {(2 * MAX_TASKS,) * 2})\n"
             )
         program += "from accelviz.course.autograde.student import main\n"
-        program += f"main({theirs.fileno()}, {bounds.limits.output_bytes}, {reads_files})"
+        arguments = theirs.fileno(), bounds.limits.output_bytes, reads_files, source, root
+        program += f"main(*{arguments!r})"
         with theirs:
             command = [sys.executable, "-I", "-c", program]
-            variables = _environment(bounds.folder)
-            self._process = start(command, bounds, theirs.fileno(), variables)
+            self._process = start(command, bounds, theirs.fileno(), _environment(Path(root)))
         ours.setblocking(False)
         self._socket, self._line, self._poll = ours, Line(ours, self._watch), select.poll()
         #: When the message that is being sent or received has to be complete, and the next look at
@@ -215,6 +222,8 @@ class Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _threads(process: psutil.Process) -> list[psutil.Process]:
@@ -240,12 +249,11 @@ def _resident_bytes(thread: psutil.Process) -> int:
     return 0
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def _environment(root: Path) -> dict[str, str]:
     """Return the environment variables of a submission; of the grader's it has only `CXX`."""
-    root = Path(WORK).parent if bubblewrap() else folder
     return {
         "PATH": os.pathsep.join([os.path.dirname(sys.executable), "/usr/local/bin:/usr/bin:/bin"]),
-        "HOME": HOME if bubblewrap() else str(folder / "home"),
+        "HOME": str(root / "home"),
         "USER": "nobody",
         "LANG": "C.UTF-8",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",

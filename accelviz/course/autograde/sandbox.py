@@ -15,7 +15,13 @@ from typing import Any
 
 import nbformat
 
-from accelviz.course.autograde.border import Confinement, Limits, hand_over, require_border
+from accelviz.course.autograde.border import (
+    Confinement,
+    Limits,
+    end_all,
+    hand_over,
+    require_border,
+)
 from accelviz.course.autograde.cells import is_locked, is_test, question_of
 from accelviz.course.autograde.files import copy_files
 from accelviz.course.autograde.judge import Cell, CellResult, run_notebook
@@ -102,6 +108,8 @@ def run(
             raise
         except RuntimeError as error:
             raise DeviceUnavailable("sandbox", str(error), "allow more memory") from error
+        finally:
+            end_all(user)
     for (index, cell), result in zip(code, results, strict=True):
         result.index, result.question = index, question_of(cell)
         cell.outputs, cell.execution_count = list(map(nbformat.from_dict, result.outputs)), None

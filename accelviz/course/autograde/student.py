@@ -25,7 +25,6 @@ from IPython.utils.capture import capture_output
 from traitlets import Type
 from traitlets.config import Config
 
-from accelviz.course.autograde.border import GIVEN, WORK
 from accelviz.course.autograde.wire import Line, decode, encode
 
 
@@ -104,14 +103,15 @@ class Shell(InteractiveShell):
             self._run_past_stand_ins(remaining)
 
 
-def main(descriptor: int, output_limit: int, reads_files: bool) -> None:
+def main(descriptor: int, output_limit: int, reads_files: bool, source: str, root: str) -> None:
     """Run the process: reply to messages over a socket until the judge closes it.
 
-    Without `reads_files` it imports nothing from beside the notebook: a file could have the name of
-    a library that the library looks for and that is not installed.
+    It works in `root`, on copies of the files in `source`, which no process changes. Without
+    `reads_files` it imports nothing from beside the notebook: a file could have the name of a
+    library that the library looks for and that is not installed.
     """
-    for path in sorted(Path(GIVEN).rglob("*")):  # in bubblewrap; the target's folders are root's
-        target = Path(WORK).parent / path.relative_to(GIVEN)
+    for path in sorted(Path(source).rglob("*")):
+        target = Path(root, path.relative_to(source))
         if path.is_dir():
             target.mkdir(exist_ok=True)
         else:
@@ -122,10 +122,9 @@ def main(descriptor: int, output_limit: int, reads_files: bool) -> None:
     config.InteractiveShell.colors = "NoColor"
     shell = Shell.instance(config=config)
     shell.limit = output_limit
+    os.chdir(Path(root, "work" if reads_files else "home"))
     if reads_files:
         sys.path.append("")  # last: a file beside the notebook must not replace a library
-    else:
-        os.chdir(os.environ["HOME"])
     line = Line(socket.socket(fileno=descriptor))
     server = Server(shell, line)
     line.send({"ready": True})
