@@ -393,7 +393,11 @@ def test_on_a_phone_a_page_with_a_trace_and_long_names_scrolls_downwards_only(sa
     assert view.page.locator("[data-control=replay]").is_visible()
 
 
-def test_on_a_phone_the_equation_of_three_operands_is_whole(saved):
+def test_on_a_phone_rankings_and_the_equation_of_three_operands_are_whole(saved):
+    view = saved(accelviz.explore("cora"), viewport={"width": 360, "height": 780})
+    tab(view.page, "numbers")
+    wider = "(boxes) => boxes.filter((box) => box.scrollWidth > box.clientWidth).length"
+    assert view.page.locator(".av-scroll:has(.av-fastest)").evaluate_all(wider) == 0
     explorer = accelviz.explore("cora", operation="sddmm")
     view = saved(explorer, viewport={"width": 360, "height": 780})
     tab(view.page, "product")
