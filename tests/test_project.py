@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 import accelviz
+from accelviz import files
 from tests.compilers import needs_compiler
 from tests.conftest import skips
 
@@ -280,6 +281,16 @@ def test_the_readme_s_commands_exist():
     assert targets >= {"demo", "test", "lab"}
     for target in targets - {"to"}:
         assert re.search(rf"^{target}:", makefile, re.M), target
+
+
+def test_a_container_gets_what_grading_needs_and_not_the_whole_checkout():
+    """A checkout may have an environment of another machine, and courses with submissions."""
+    text = (ROOT / "docs" / "Containerfile").read_text("utf-8")
+    words = [line.split()[1:-1] for line in text.split("\n") if line.startswith("COPY ")]
+    copied = {(ROOT / path).resolve() for line in words for path in line}
+    assert ROOT not in copied
+    assert all(path.exists() for path in copied)
+    assert copied >= {PACKAGE, files.kernel_directory(), files.results_directory()}
 
 
 def headings(page):

@@ -658,6 +658,15 @@ def test_no_two_submissions_of_root_have_one_user():
     assert users <= {*border._USERS}
 
 
+@pytest.mark.skipif(not border.is_root(), reason="only root runs submissions as other users")
+def test_a_submission_reads_the_emulator_s_headers_whatever_root_s_umask_is():
+    umask = os.umask(0o077)
+    try:
+        assert run(graded("# checks.kernels\n1"))[0] == [""]
+    finally:
+        os.umask(umask)
+
+
 @pytest.fixture
 def plain(monkeypatch):
     """Limits only."""

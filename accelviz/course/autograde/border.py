@@ -136,8 +136,11 @@ def _identity(user: int = _NOBODY) -> dict[str, Any]:
     return other if is_root() and not bubblewrap() else {}
 
 
-def hand_over(folder: Path) -> int:
-    """Give a new folder and its files to a user that no other submission has; return the user."""
+def hand_over(folder: Path, shared: Path | None = None) -> int:
+    """Give a new folder and its files to a user that no other submission has; return the user.
+
+    All users may read `shared`, also where those of the grader's umask may not.
+    """
     if not is_root():
         return 0
     user = _USERS[next(_next_user) % len(_USERS)]
@@ -145,6 +148,8 @@ def hand_over(folder: Path) -> int:
     folder.chmod(0o700)  # without bubblewrap, other submissions see it
     for path in (folder, *folder.rglob("*")):
         os.chown(path, user, user, follow_symlinks=False)
+    for path in (shared, *shared.iterdir()) if shared else ():
+        path.chmod(0o755)
     return user
 
 

@@ -93,7 +93,7 @@ def run(
         _fill_cache(handed_in / "cache", shared, emulator="checks.kernels" in tests)
         for source in filter(None, (library, folder)):  # the assignment's files count, not copies
             copy_files(source.resolve(), handed_in / "work")
-        user = hand_over(handed_in)
+        user = hand_over(handed_in, shared)
         cache.chmod(0o700)
         bare = any(name in tests for name in _BARE_MODULES)
         bounds = Confinement(limits, handed_in, (str(shared),), hidden, bare, user)
