@@ -139,18 +139,20 @@ def _preflight(options: argparse.Namespace) -> Result:
     from accelviz.course.autograde.preflight import examine, run_visible_tests
 
     known = Course(options.course).assignments() if options.course else find_assignments()
-    results = [(path, examine(path, known.values())) for path in _notebooks(options.submissions)]
-    if options.run_cells:
-        results = [(path, run_visible_tests(checked)) for path, checked in results]
-    lines = []
-    for path, checked in results:
+    log, lines, fine = _progress_log(), list[str](), True
+    for path in _notebooks(options.submissions):
+        checked = examine(path, known.values())
+        if options.run_cells and checked.notebook is not None:
+            log("running", str(path))
+            checked = run_visible_tests(checked)
+        fine = fine and checked.fine
         count = sum(not problem.harmless for problem in checked.problems)
         verdict = f"{count} problem{'s' * (count > 1)}" if count else "ready to hand in"
         lines.append(f"{clean(path)}: {verdict}")
         for problem in checked.problems:
             lines.append(f"  {'note' if problem.harmless else problem.kind}: {problem.text}")
             lines.append(f"    {problem.repair}")
-    return "\n".join(lines), 0 if all(checked.fine for _, checked in results) else 1
+    return "\n".join(lines), 0 if fine else 1
 
 
 def _notebooks(paths: list[Path]) -> list[Path]:
@@ -223,7 +225,9 @@ def _totals(options: argparse.Namespace) -> Result:
         trust_stamps=options.trust_stamps,
     )
     tables.write_table(frame, output)
-    lines = [frame.to_string(index=False), f"students: {len(frame)}, totals in {output}"]
+    lines = [frame.drop(columns="remarks").to_string(index=False)]
+    lines += [f"{row.student}: {row.remarks}" for row in frame.itertuples() if row.remarks]
+    lines.append(f"students: {len(frame)}, totals in {output}")
     if options.fill:
         target = options.fill.with_name(f"filled-{options.fill.name}")
         left, filled = totals.fill(options.fill, frame, target)
