@@ -234,6 +234,26 @@ def test_what_follows_in_the_kernel_is_exact(name, algorithm, device):
     assert np.array_equal(result.on_host().words, on_host.words)
 
 
+@each_device
+@each_finishing
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize(("rows", "columns", "width"), [(150, 300, 1), (129, 33, 5)])
+def test_packed_results_of_several_tiles_are_the_hosts(
+    rows, columns, width, side, algorithm, device
+):
+    rng = np.random.default_rng(7)
+    A = bits.pack(numbers((rows, 300), 2), 2, "left")
+    B = bits.pack(numbers((300, columns), 1), 1, "right")
+    bias, row_scale = 100 * rng.standard_normal(columns), rng.random(rows)
+    ends = {"low": -40.0, "high": 300.0}  # the level of 0 is not 0, but that of padding is
+    finish = bits.Finish(bits=width, side=side, bias=bias, row_scale=row_scale, **ends)
+    words = [
+        bits.product(A, B, device=where, finish=finish, algorithm=name).on_host().words
+        for where, name in (("cpu", None), (device, algorithm))
+    ]
+    assert np.array_equal(*words)
+
+
 @pytest.mark.sample(5)
 @each_device
 @each_finish

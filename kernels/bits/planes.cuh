@@ -24,25 +24,34 @@ DEVICE_INLINE int ones_of(const uint4 &words) {
     return __popc(words.x) + __popc(words.y) + __popc(words.z) + __popc(words.w);
 }
 
+// Writes a word of each plane of a line: the bits of the lanes' numbers. Zeros follow the last
+// word.
+DEVICE_INLINE void write_line(unsigned number, unsigned *__restrict__ out, const Planes &planes,
+                              int line, int word, bool is_last) {
+    const int lane = int(threadIdx.x) % WARP_SIZE;
+    unsigned lane_word = 0;  // lane p holds the word of plane p
+    for (int plane = 0; plane < planes.bits; ++plane) {
+        const unsigned votes = __ballot_sync(ALL_LANES, number >> plane & 1u);
+        if (plane == lane) lane_word = votes;
+    }
+    if (lane >= planes.bits || line >= planes.lines || word >= planes.words) return;
+    unsigned *const to = &out[planes.at(lane, line, word)];
+    *to = lane_word;
+    for (int i = 1; is_last && word + i < planes.words; ++i) to[i] = 0;
+}
+
 // Packs the bits of 32 x 32 integers into words along the columns or along the rows. All threads of
 // the block must call together, after a barrier that follows the writes of `numbers`.
 template <class Number>
 DEVICE_INLINE void write_planes(const Number (&numbers)[SIDE][SIDE + 1], unsigned *__restrict__ out,
                                 const Planes &planes, int first_row, int first_column,
-                                bool along_columns) {
+                                bool along_columns, bool is_last = false) {
     const int lane = int(threadIdx.x) % WARP_SIZE, warps = int(blockDim.x) / WARP_SIZE;
     const int first_line = along_columns ? first_row : first_column;
     const int word = (along_columns ? first_column : first_row) / SIDE;
     for (int i = int(threadIdx.x) / WARP_SIZE; i < SIDE; i += warps) {
         const auto number = along_columns ? numbers[i][lane] : numbers[lane][i];
-        unsigned lane_word = 0;  // lane p holds the word of plane p
-        for (int plane = 0; plane < planes.bits; ++plane) {
-            const unsigned votes = __ballot_sync(ALL_LANES, number >> plane & 1u);
-            if (plane == lane) lane_word = votes;
-        }
-        if (lane < planes.bits && first_line + i < planes.lines && word < planes.words) {
-            out[planes.at(lane, first_line + i, word)] = lane_word;
-        }
+        write_line(unsigned(number), out, planes, first_line + i, word, is_last);
     }
 }
 

@@ -159,7 +159,13 @@ extern "C" __global__ void __launch_bounds__(Config::warps *WARP_SIZE)
     const int first_row = int(blockIdx.x) * SIDE, first_column = int(blockIdx.y) * SIDE;
     const Operand left = {A, {a_bits, a_lines, words}, first_row};
     const Operand right = {B, {b_bits, b_lines, words}, first_column};
-    const int chunks = first_row < rows && first_column < columns ? ceil_div(words, 16) : 0;
+    const int chunks = ceil_div(words, 16);
+    const int column = first_column + lane;
+    const Planes planes = {out_bits, out_lines, out_words};
+    // Loaded in advance: the lane's column, and a row of each lane.
+    const Epilogue epilogue = {alpha, beta, gamma, row_scale, rows, columns};
+    const auto coefficients = Config::output ? epilogue.column(column) : Epilogue::Column{};
+    const float lane_scale = Config::output ? epilogue.scale(first_row + lane) : 0.0f;
 
     Sums sums = {};
     unsigned row_sums[4] = {};
@@ -183,8 +189,7 @@ extern "C" __global__ void __launch_bounds__(Config::warps *WARP_SIZE)
     store_sums(sums, row_sums, parts[warp], row_parts[warp]);
     __syncthreads();
 
-    const Epilogue epilogue = {alpha, beta, gamma, row_scale};
-    int clipped = 0;
+    const Quantizer quantizer(low, step, out_bits);
     for (int i = warp; i < SIDE; i += Config::warps) {
         int sum = 0, row_sum = 0;
 #pragma unroll
@@ -192,22 +197,29 @@ extern "C" __global__ void __launch_bounds__(Config::warps *WARP_SIZE)
             sum += parts[w][i][lane];
             if (Config::output) row_sum += row_parts[w][i];
         }
-        const int row = first_row + i, column = first_column + lane;
+        const int row = first_row + i;
         const bool inside = row < rows && column < columns;
         const long long at = element(row, column, columns);
         if (Config::output == 0) {
             if (inside) static_cast<int *>(out)[at] = sum;
             continue;
         }
-        const float value = inside ? epilogue.value(sum, row_sum, row, column) : 0.0f;
+        const float scale = __shfl_sync(ALL_LANES, lane_scale, i);
+        const float value = Epilogue::value(sum, row_sum, scale, coefficients);
         if (Config::output == 1) {
             if (inside) static_cast<float *>(out)[at] = value;
+            continue;
+        }
+        const unsigned level = inside ? quantizer.level(value) : 0u;
+        if (Config::along_columns) {
+            write_line(level, static_cast<unsigned *>(out), planes, row, first_column / SIDE,
+                       first_column + SIDE >= columns);
         } else {  // overwrites the first warp's sums of this row, which only this warp reads
-            parts[0][i][lane] = inside ? int(level_of(value, low, step, out_bits, clipped)) : 0;
+            parts[0][i][lane] = int(level);
         }
     }
-    if (Config::output != 2) return;
+    if (Config::output != 2 || Config::along_columns) return;
     __syncthreads();
-    write_planes(parts[0], static_cast<unsigned *>(out), {out_bits, out_lines, out_words},
-                 first_row, first_column, Config::along_columns);
+    write_planes(parts[0], static_cast<unsigned *>(out), planes, first_row, first_column, false,
+                 first_row + SIDE >= rows);
 }

@@ -232,60 +232,117 @@ DEVICE_INLINE void write_row_sums(const RowSums &row_sums, int (&rows)[ROWS]) {
     __syncthreads();
 }
 
-// The result of an epilogue: float32 of rows x columns, or bits.
+// Returns the OR of a value of every lane with an equal rest.
+template <int RANGE>
+DEVICE_INLINE unsigned or_of(unsigned value, int apart) {
+#pragma unroll
+    for (int i = 1; i < RANGE; i *= 2) value |= __shfl_xor_sync(ALL_LANES, value, i * apart);
+    return value;
+}
+
+// Returns a word whose first `count` bits are ones.
+DEVICE_INLINE unsigned first_ones(int count) {
+    return count >= 32 ? ~0u : (1u << max(count, 0)) - 1u;
+}
+
+// The result of an epilogue: float32 of rows x columns, or bits. A lane has the sums of two rows,
+// eight apart, and of two neighboring columns of each tile of eight.
 struct Finished {
     Epilogue epilogue;
     void *__restrict__ out;
     Planes planes;
-    float low, step;
-    int rows, columns;
+    Quantizer quantizer;
 
-    // Writes 16 rows and 32 columns of a warp, whose sums are in its `stage`. A lane has a column.
-    DEVICE_INLINE void write(const int *stage, const int *row_sums, int first_row, int first_column,
-                             int width) const {
-        const int lane = int(threadIdx.x) % WARP_SIZE, column = first_column + lane;
-        int clipped = 0;
-        unsigned levels[16];
+    using Levels = unsigned[4][4];  // of four tiles: of the columns of a row, and of the other row
+
+    // Writes 16 rows of a warp. The lane's rows begin at `row`, and a tile's columns at `column`;
+    // `coefficients` are those of the lane's first column.
+    DEVICE_INLINE void write(const Sums &c, const float2 (*coefficients)[COLUMNS / 2],
+                             const int (&row_sums)[2], const float (&scales)[2], int row,
+                             int column) const {
 #pragma unroll
-        for (int i = 0; i < 16; ++i) {
-            const int row = first_row + i;
-            const bool inside = row < rows && column < columns && lane < width;
-            const float value =
-                inside ? epilogue.value(stage[i * OUT_STRIDE + lane], row_sums[i], row, column)
-                       : 0.0f;
-            if (Config::output == 1) {
-                if (inside) static_cast<float *>(out)[element(row, column, columns)] = value;
-            } else {
-                levels[i] = inside ? level_of(value, low, step, planes.bits, clipped) : 0u;
+        for (int first = 0; first < COLUMN_TILES; first += 4) {
+            Levels levels = {};
+#pragma unroll
+            for (int n = 0; n < 4 && first + n < COLUMN_TILES; ++n) {
+                const int at = column + (first + n) * 8;
+                const int pair = (first + n) * 4 + int(threadIdx.x) % 4;
+                const float2 alpha = coefficients[0][pair], beta = coefficients[1][pair],
+                             gamma = coefficients[2][pair];
+                const Epilogue::Column columns[2] = {{alpha.x, beta.x, gamma.x},
+                                                     {alpha.y, beta.y, gamma.y}};
+#pragma unroll
+                for (int r = 0; r < 4; r += 2) {
+                    const int2 sums = pair_of(c, first + n, r);
+                    const int row_sum = row_sums[r / 2];
+                    const float scale = scales[r / 2];
+                    const float values[2] = {Epilogue::value(sums.x, row_sum, scale, columns[0]),
+                                             Epilogue::value(sums.y, row_sum, scale, columns[1])};
+#pragma unroll
+                    for (int i = 0; i < 2; ++i) {
+                        if (Config::output == 2) {
+                            levels[n][r + i] = quantizer.level(values[i]);
+                        } else if (row + 4 * r < epilogue.rows && at + i < epilogue.columns) {
+                            const long long to = element(row + 4 * r, at + i, epilogue.columns);
+                            static_cast<float *>(out)[to] = values[i];
+                        }
+                    }
+                }
             }
-        }
-        if (Config::output == 1) return;
-        for (int plane = 0; plane < planes.bits; ++plane) {
-            if (Config::along_columns) {
-                write_words(levels, plane, first_row, first_column / 32);
-            } else if (column < planes.lines && first_row / 32 < planes.words) {
-                unsigned half = 0;
-#pragma unroll
-                for (int i = 0; i < 16; ++i) half |= (levels[i] >> plane & 1u) << i;
-                const long long word = planes.at(plane, column, first_row / 32);
-                static_cast<unsigned short *>(out)[2 * word + first_row / 16 % 2] =
-                    (unsigned short)half;
+            if (Config::output == 1) continue;
+            const int word_column = (column / 8 + first) * 8;
+            if (word_column >= epilogue.columns) continue;
+            for (int plane = 0; plane < planes.bits; ++plane) {
+                if (Config::along_columns) {
+                    write_words(levels, plane, row, word_column);
+                } else {
+                    write_halves(levels, plane, row, word_column);
+                }
             }
         }
     }
 
-    // Writes a word of each of 16 rows.
-    DEVICE_INLINE void write_words(const unsigned (&levels)[16], int plane, int first_row,
-                                   int word) const {
-        const int lane = int(threadIdx.x) % WARP_SIZE;
-        unsigned lane_word = 0;  // of row first_row + lane
+    // Writes the words of 32 columns of the lane's rows; zeros follow the last word of a line.
+    DEVICE_INLINE void write_words(const Levels &levels, int plane, int row, int column) const {
+        const int lane = int(threadIdx.x) % WARP_SIZE, word = column / 32;
 #pragma unroll
-        for (int i = 0; i < 16; ++i) {
-            const unsigned votes = __ballot_sync(ALL_LANES, levels[i] >> plane & 1u);
-            if (i == lane) lane_word = votes;
+        for (int r = 0; r < 4; r += 2) {
+            unsigned bits = 0;
+#pragma unroll
+            for (int n = 0; n < 4; ++n) {
+                bits |= (levels[n][r] >> plane & 1u) << n * 8;
+                bits |= (levels[n][r + 1] >> plane & 1u) << (n * 8 + 1);
+            }
+            bits = or_of<4>(bits << lane % 4 * 2, 1);
+            const int line = row + 4 * r;
+            if (lane % 4 != r || line >= planes.lines) continue;
+            unsigned *const to = &static_cast<unsigned *>(out)[planes.at(plane, line, word)];
+            *to = line < epilogue.rows ? bits & first_ones(epilogue.columns - column) : 0u;
+#pragma unroll 1
+            for (int i = word + 1; column + 32 >= epilogue.columns && i < planes.words; ++i) {
+                to[i - word] = 0;
+            }
         }
-        if (lane < 16 && first_row + lane < planes.lines && word < planes.words) {
-            static_cast<unsigned *>(out)[planes.at(plane, first_row + lane, word)] = lane_word;
+    }
+
+    // Writes 16 bits, of the warp's rows, of each of 32 columns.
+    DEVICE_INLINE void write_halves(const Levels &levels, int plane, int row, int column) const {
+        const int lane = int(threadIdx.x) % WARP_SIZE, first_row = row - lane / 4;
+        const unsigned inside = first_ones(epilogue.rows - first_row);
+#pragma unroll
+        for (int n = 0; n < 4; ++n) {
+            unsigned bits = 0;  // of two columns
+#pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                bits |= (levels[n][r] >> plane & 1u) << (r / 2 * 8 + r % 2 * 16);
+            }
+            bits = or_of<8>(bits << lane / 4, 4);
+            const int line = column + n * 8 + lane % 4 * 2 + lane / 4 % 2;
+            if (lane / 8 != n || line >= planes.lines) continue;
+            const unsigned half = lane / 4 % 2 ? bits >> 16 : bits & 0xffffu;
+            const long long word = planes.at(plane, line, first_row / 32);
+            static_cast<unsigned short *>(out)[2 * word + first_row / 16 % 2] =
+                (unsigned short)(line < epilogue.columns ? half & inside : 0u);
         }
     }
 };
@@ -302,14 +359,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     DYNAMIC_SHARED(uint4, memory);
     __shared__ Arrival arrivals[Config::stages];
     __shared__ int tile_row_sums[ROWS];
+    __shared__ float2 tile_coefficients[3][COLUMNS / 2];
     const auto unaligned = reinterpret_cast<unsigned long long>(memory);
     uint4 *const stages =
         memory + (LINES_ALIGNMENT - unaligned % LINES_ALIGNMENT) % LINES_ALIGNMENT / sizeof(uint4);
     const int warp = int(threadIdx.x) / WARP_SIZE;
-    // Bits have padding, which is zero: sums beyond the result are, too.
-    const int packed = Config::output == 2 ? out_words * 32 : 0;
-    const int across = ceil_div(max(columns, Config::along_columns ? packed : 0), COLUMNS);
-    const int down = ceil_div(max(rows, Config::along_columns ? 0 : packed), ROWS);
+    const int across = ceil_div(columns, COLUMNS);
     Ring ring = {stages,
                  arrivals,
                  A,
@@ -320,24 +375,34 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
                  map_of_b,
                  ceil_div(words / 4, LINE_QUADS),
                  across,
-                 down * across,
+                 ceil_div(rows, ROWS) * across,
                  {int(blockIdx.x), Config::a_planes - 1, 0},
                  0,
                  0,
                  0};
-    const Finished finished = {{alpha, beta, gamma, row_scale},
+    const Finished finished = {{alpha, beta, gamma, row_scale, rows, columns},
                                out,
                                {out_bits, out_lines, out_words},
-                               low,
-                               step,
-                               rows,
-                               columns};
+                               Quantizer(low, step, out_bits)};
     int *const stage = reinterpret_cast<int *>(stages + Config::stages * STAGE_QUADS);
     ring.begin();
 #pragma unroll 1
     for (int tile = int(blockIdx.x); tile < ring.tiles; tile += int(gridDim.x)) {
         Sums c = {};
         RowSums row_sums = {};
+        const int first_row = tile / across * ROWS + warp * 16;
+        const int first_column = tile % across * COLUMNS;
+        const Element lane_c = element_of_c(int(threadIdx.x) % WARP_SIZE, 0);
+        // Loaded in advance: a column's coefficients, and those of the lane's rows.
+        static_assert(COLUMNS <= THREADS, "a thread has a column");
+        const auto coefficients = Config::output && int(threadIdx.x) < COLUMNS
+                                      ? finished.epilogue.column(first_column + int(threadIdx.x))
+                                      : Epilogue::Column{};
+        float scales[2] = {};
+#pragma unroll
+        for (int i = 0; i < 2 && Config::output; ++i) {
+            scales[i] = finished.epilogue.scale(first_row + lane_c.row + 8 * i);
+        }
 #pragma unroll 1
         for (int plane = Config::a_planes - 1; plane >= 0; --plane) {
             if (plane < Config::a_planes - 1) {
@@ -348,17 +413,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             }
             multiply_plane(c, ring, plane, row_sums);
         }
-        const int first_row = tile / across * ROWS + warp * 16;
-        const int first_column = tile % across * COLUMNS;
         int *const warp_stage = stage + warp * OUT_INTS;
         if constexpr (Config::output != 0) {
-            write_row_sums(row_sums, tile_row_sums);
+            __syncthreads();  // all threads have read those of the tile before
+            if (int(threadIdx.x) < COLUMNS) {
+                const float numbers[3] = {coefficients.alpha, coefficients.beta,
+                                          coefficients.gamma};
 #pragma unroll
-            for (int n = 0; n < COLUMN_TILES; n += 4) {
-                stage_sums(c, warp_stage, n);
-                finished.write(warp_stage, &tile_row_sums[warp * 16], first_row,
-                               first_column + n * 8, COLUMNS - n * 8);
+                for (int i = 0; i < 3; ++i) {
+                    reinterpret_cast<float *>(tile_coefficients[i])[threadIdx.x] = numbers[i];
+                }
             }
+            write_row_sums(row_sums, tile_row_sums);
+            const int *const sums = &tile_row_sums[warp * 16 + lane_c.row];
+            finished.write(c, tile_coefficients, {sums[0], sums[8]}, scales, first_row + lane_c.row,
+                           first_column + lane_c.column);
         } else if (columns % 4) {
             write_unaligned(c, static_cast<int *>(out), first_row, first_column, rows, columns);
         } else {

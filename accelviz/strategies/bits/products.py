@@ -233,16 +233,11 @@ class Split(BitProduct):
             and WARPS // k_warps < passes[0] * passes[1]
         ):
             k_warps //= 2
-        epilogue = self.epilogue or Epilogue()
-        left = self.epilogue is not None and epilogue.side == "left"
-        row_blocks, column_blocks = -(-rows // SIDE), -(-columns // SIDE)
-        grid = (row_blocks, column_blocks, 1)
-        if epilogue.bits:  # a block per word of a packed line, padding included
-            words = layout((rows, columns), epilogue.bits, epilogue.side)[2]
-            grid = (row_blocks, words, 1) if left else (words, column_blocks, 1)
+        row_blocks = -(-rows // SIDE)
         config = {"mma_k": self.mma_bits, "warps": WARPS, "k_warps": k_warps}
         config |= self._output()
         shares = Shares(SIDE, SIDE, np.arange(row_blocks), SPLIT_BITS, k_warps)
+        grid = (row_blocks, -(-columns // SIDE), 1)
         return _Mapped(config | _named(planes, passes), grid, shares, SPLIT_BITS)
 
 
@@ -347,14 +342,9 @@ class Warpgroup(BitProduct):
     def _map(self, shape: Shape, bits: Pair, settings: Any) -> _Mapped:
         rows, columns, _ = shape
         output = self._output()
-        if output["output"] == 2:
-            assert self.epilogue is not None
-            if bits[1] > MOST_FINISHED_PLANES:
-                expected = f"at most {MOST_FINISHED_PLANES} for packed results"
-                raise ArgumentError("b_bits", f"got {bits[1]}", expected)
-            packed = 32 * layout((rows, columns), self.epilogue.bits, self.epilogue.side)[2]
-            is_left = output["along_columns"]
-            rows, columns = (rows, packed) if is_left else (packed, columns)
+        if output["output"] == 2 and bits[1] > MOST_FINISHED_PLANES:
+            expected = f"at most {MOST_FINISHED_PLANES} for packed results"
+            raise ArgumentError("b_bits", f"got {bits[1]}", expected)
         row_tiles = -(-rows // GROUP_ROWS)
 
         def block_tiles(halves: int) -> int:  # tiles of 8 columns; of 32 for packed results
