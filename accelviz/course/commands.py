@@ -183,7 +183,8 @@ def _grade(options: argparse.Namespace) -> Result:
 
     def progress(graded: tables.Graded, total: int) -> None:
         done.append(graded)
-        tables.write_table(tables.merged(previous, tables.table(done)), output)
+        others = tables.read_table(output)  # of another `grade` at the same time, too
+        tables.write_table(tables.merged(others, tables.table(done)), output)
         name = f"{graded.student} {graded.assignment}"
         log(f"{len(done)} of {total}", name, tables.points_line(graded))
 

@@ -429,10 +429,18 @@ def test_the_commands_grade_a_class(tmp_path, shipped, capsys, monkeypatch):
     assert by_student.loc["ada", "max"].sum() == 10
     assert by_student.loc["bob", "problem"].startswith("T1.ipynb cannot be graded: ")
     hand_in(root, "ada", tiny.answered(out, double=tiny.DOUBLE + "\n1 / 0"))
+    zoe = tables.table([tables.Graded("zoe", "T1", set_aside="of another command meanwhile")])
+
+    def start_late():
+        start_server()
+        table = tables.read_table(root / "grades-by-question.csv")
+        tables.write_table(tables.merged(table, zoe), root / "grades-by-question.csv")
+
+    monkeypatch.setattr(grading, "start_server", start_late)
     assert cli.main(["assignments", "grade", *options, "--student", "ada"]) == 0
     capsys.readouterr()
     partly = pd.read_csv(root / "grades-by-question.csv")  # the others' are still there
-    assert list(partly["student"]) == ["ada"] * 4 + ["bob"]
+    assert list(partly["student"]) == ["ada"] * 4 + ["bob", "zoe"]
     assert partly["points"].sum() == 7
     assert partly.set_index("question").loc["double", "problem"].startswith("ZeroDivisionError")
     assert cli.main(["assignments", "grade", "--course", str(tmp_path)]) == 2

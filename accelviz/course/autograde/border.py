@@ -236,9 +236,10 @@ def summary() -> str:
         return f"closed by bubblewrap{user}: files, processes, network, memory{unfiltered}"
     unlimited = "" if sys.platform == "linux" else "; their memory is not limited"
     reads = "what all users can read" if user else "and write what you can, your grades too"
+    leaves = "files" if user else "some"
     return (
         f"limits only{user}: submissions read {reads}, reach the network, see other "
-        f"processes, and may leave some behind (no bubblewrap: {_bubblewrap()[1]}){unlimited}"
+        f"processes, and may leave {leaves} behind (no bubblewrap: {_bubblewrap()[1]}){unlimited}"
     )
 
 
