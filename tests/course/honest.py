@@ -267,6 +267,25 @@ BLOCKS = table(
 +     possible = {f for f in range(1, max_block_warps + 1) if not max_block_warps % f}
 +     factor = min(f for f in possible if f * max_warp_nzs >= degree)
 +     return factor, max_block_warps // factor, int(np.ceil(degree / factor))
+# pattern: an iterator, which the test makes a tuple of
+- return factor, max_block_warps // factor, -(-degree // factor)
++ return map(int, (factor, max_block_warps // factor, np.ceil(degree / factor)))
+# info: a generator, and an object with items
++ from dataclasses import astuple, dataclass
++
++ @dataclass
++ class Info:
++     warp_nzs: int
++     rows: int
++
++     def __iter__(self):
++         return iter(astuple(self))
++
++ def pack_info(warp_nzs, rows):
++     return next(info - (info >> 31 << 32) for info in [warp_nzs << 16 | rows])
++
++ def unpack_info(info):
++     return Info(info >> 16 & 65535, info & 65535)
 # info: struct
 + import struct
 +

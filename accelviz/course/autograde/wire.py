@@ -15,7 +15,7 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -132,6 +132,8 @@ def encode(value: Any, handle: Callable[[Any], Any]) -> Any:
         return {"table": encode(columns, handle)}
     if hasattr(type(value), "__array__"):  # such as a Series of pandas
         return encode(np.asarray(value), handle)
+    if isinstance(value, Iterable):  # such as a generator, whose items a test may expect
+        return {"list": [encode(item, handle) for item in value]}
     return {"handle": handle(value)}
 
 
