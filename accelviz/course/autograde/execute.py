@@ -27,6 +27,9 @@ _MAX_COLORED = 20_000
 _OTHER_LANGUAGE = re.compile(
     r"(?m)^([^\n`~]*(?:`{3,}|~{3,}))(?![`~])(?![ \t]*python\b)[ \t]*[^\s`~][^\n`]*$"
 )
+#: A last cell, which fits pictures, without nbgrader's red frame, and long words into its pages.
+_STYLE = "<style>img {max-width: 100%; border: 0} p, li {overflow-wrap: anywhere} "
+_STYLE += "td, th {padding: 0 1ex}</style>"
 #: A picture that is attached to the cell; the sign before a link that makes it another picture.
 _ATTACHED = re.compile(r"!\[[^\]\n]{,999}\]\(attachment:([^)\s]*)[^)\n]*\)")
 _OTHER_PICTURE = re.compile(r"!(?=\[)(?!\[\]\(attachment:\d+\))")
@@ -76,7 +79,9 @@ class PlainText(preprocessors.NbGraderPreprocessor):
         length = sum(len(cell.source) for cell in nb.cells if cell.cell_type == "code")
         lexer = "python3" if length <= _MAX_COLORED else "text"
         nb.metadata["language_info"] = {"name": "python", "pygments_lexer": lexer}
-        return super().preprocess(nb, resources)
+        nb, resources = super().preprocess(nb, resources)
+        nb.cells.append(nbformat.v4.new_markdown_cell(_STYLE))
+        return nb, resources
 
     def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:
         """Change a student's cell."""
