@@ -1,9 +1,9 @@
 // Products of bit matrices in shared memory by warpgroup (Hopper, sm_90a).
 //
-// A has 64 lines and B has 128 or 256: rows of A, columns of B. A line in shared memory is 8 quads
-// of 16 bytes, 1,024 bits; a product uses 256 of them, a step. Quad q of line l is stored at quad
-// q ^ (l % 8) of its line ("128-byte swizzle"), so that eight lines use all banks. The first line
-// must begin at a multiple of 1,024 bytes.
+// A has 64 lines and B has 8, 128 or 256: rows of A, columns of B. A line in shared memory is 8
+// quads of 16 bytes, 1,024 bits; a product uses 256 of them, a step. Quad q of line l is stored at
+// quad q ^ (l % 8) of its line ("128-byte swizzle"), so that eight lines use all banks. The first
+// line must begin at a multiple of 1,024 bytes.
 #pragma once
 
 #include "warpgroup.cuh"
@@ -38,6 +38,14 @@ DEVICE_INLINE void multiply_b1(int (&c)[GROUP_SUMS], const uint4 *a, const uint4
                  "}, %64, %65, 1;"
                  : GROUP_HOLD_64("+r", 0)
                  : "l"(descriptor(a) + step * STEP_QUADS), "l"(descriptor(b) + step * STEP_QUADS));
+}
+
+// The same with eight lines of B.
+DEVICE_INLINE void multiply_b1(int (&c)[4], const uint4 *a, const uint4 *b, int step) {
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc {%0, %1, %2, %3}, %4, %5, 1;"
+        : GROUP_HOLD_4("+r", 0)
+        : "l"(descriptor(a) + step * STEP_QUADS), "l"(descriptor(b) + step * STEP_QUADS));
 }
 
 // The same with 256 lines of B: A is read once for all of them.

@@ -35,8 +35,8 @@ constexpr int OUT_STRIDE = 40;  // ints between rows of 32 sums on their way out
 constexpr int OUT_INTS = 16 * OUT_STRIDE;                  // of a warp
 constexpr int THREAD_QUADS = ROWS * LINE_QUADS / THREADS;  // quads of A that a thread looks at
 
-// Sums of numbers of A, one for each quad that the thread looks at.
-using RowSums = unsigned[THREAD_QUADS];
+// Sums of the lane's rows of A: products with eight lines of ones.
+using RowSums = int[4];
 
 // Position of the next copy: tile of the result, plane of A and chunk of K.
 struct Cursor {
@@ -54,6 +54,7 @@ struct Cursor {
 // A ring of stages: some chunks are being copied while another one is multiplied.
 struct Ring {
     uint4 *stages;
+    uint4 *ones;  // eight lines
     Arrival *arrivals;
     const uint4 *__restrict__ A;
     const uint4 *__restrict__ B;
@@ -89,6 +90,9 @@ struct Ring {
             stages[i % Config::stages * STAGE_QUADS + BOX_QUADS + i / Config::stages] =
                 make_uint4(0, 0, 0, 0);
         }
+        if (Config::output && threadIdx.x < 8 * LINE_QUADS) {
+            ones[threadIdx.x] = make_uint4(~0u, ~0u, ~0u, ~0u);
+        }
         show_to_products();
         if (asks_engine()) prepare(arrivals, Config::stages);
         __syncthreads();
@@ -96,20 +100,18 @@ struct Ring {
         for (int i = 0; i < Config::stages - 1; ++i) fetch();
     }
 
-    // Waits for the next stage, of a plane of A. Returns true if its tile of A is zero and may be
-    // skipped. For an epilogue adds the numbers of A to `row_sums`.
-    DEVICE_INLINE bool wait_for_empty(int plane, RowSums &row_sums) const {
+    // Waits for the next stage. Returns true if its tile of A is zero and may be skipped.
+    DEVICE_INLINE bool wait_for_empty() const {
         await_arrival(&arrivals[used], round);
-        if constexpr (!Config::jump && !Config::output) return false;
+        if constexpr (!Config::jump) return false;
         const uint4 *own = stages + used * STAGE_QUADS + int(threadIdx.x);
         unsigned any = 0;
 #pragma unroll
         for (int i = 0; i < THREAD_QUADS; ++i) {
             const uint4 quad = own[i * THREADS];
             any |= quad.x | quad.y | quad.z | quad.w;
-            if (Config::output) row_sums[i] += unsigned(ones_of(quad)) << plane;
         }
-        return Config::jump && !__syncthreads_or(any != 0);
+        return !__syncthreads_or(any != 0);
     }
 
     // Advances to the next stage. After the barrier all threads are done with the previous one.
@@ -124,8 +126,8 @@ struct Ring {
 
 using Sums = int[Config::halves * GROUP_SUMS];
 
-// Adds the products of all chunks of a plane of A.
-DEVICE_INLINE void multiply_plane(Sums &c, Ring &ring, int plane, RowSums &row_sums) {
+// Adds the products of all chunks of a plane of A; for an epilogue also the sums of its rows.
+DEVICE_INLINE void multiply_plane(Sums &c, RowSums &row_sums, Ring &ring) {
     const int group = int(threadIdx.x) / WARP_SIZE / GROUP_WARPS;
     int chunk = 0;
 #pragma unroll 1
@@ -133,7 +135,7 @@ DEVICE_INLINE void multiply_plane(Sums &c, Ring &ring, int plane, RowSums &row_s
         // A branch around products would serialize them. Therefore this loop first finds the next
         // chunk that is not skipped.
 #pragma unroll 1
-        for (; chunk < ring.chunks && ring.wait_for_empty(plane, row_sums); ++chunk) {
+        for (; chunk < ring.chunks && ring.wait_for_empty(); ++chunk) {
             await_products<0>();
             ring.advance();
         }
@@ -142,7 +144,10 @@ DEVICE_INLINE void multiply_plane(Sums &c, Ring &ring, int plane, RowSums &row_s
         const uint4 *b = ring.stages + ring.used * STAGE_QUADS + ROWS * LINE_QUADS;
         begin_products();
 #pragma unroll
-        for (int step = 0; step < LINE_QUADS / STEP_QUADS; ++step) multiply_b1(c, a, b, step);
+        for (int step = 0; step < LINE_QUADS / STEP_QUADS; ++step) {
+            multiply_b1(c, a, b, step);
+            if (Config::output) multiply_b1(row_sums, a, ring.ones, step);
+        }
         close_products();
         await_products<1>();
         ring.advance();
@@ -150,6 +155,14 @@ DEVICE_INLINE void multiply_plane(Sums &c, Ring &ring, int plane, RowSums &row_s
     }
     await_products<0>();
     settle(c);
+    settle(row_sums);
+}
+
+// Doubles sums, of planes of A so far.
+template <int COUNT>
+DEVICE_INLINE void double_sums(int (&sums)[COUNT]) {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) sums[i] = int(unsigned(sums[i]) << 1);
 }
 
 // Returns the sums of two columns of tile n, over all planes of B.
@@ -214,22 +227,6 @@ DEVICE_INLINE void write(const Sums &c, int *__restrict__ out, int *stage, int f
                 *reinterpret_cast<const int4 *>(&stage[(lane / 8 + i) * OUT_STRIDE + quad]);
         }
     }
-}
-
-// Writes the row sums of a tile to shared memory. Eight neighboring threads have the quads of a
-// row.
-DEVICE_INLINE void write_row_sums(const RowSums &row_sums, int (&rows)[ROWS]) {
-#pragma unroll
-    for (int i = 0; i < THREAD_QUADS; ++i) {
-        unsigned sum = row_sums[i];
-#pragma unroll
-        for (int apart = 1; apart < LINE_QUADS; apart *= 2) {
-            sum += __shfl_xor_sync(ALL_LANES, sum, apart);
-        }
-        const int quad = int(threadIdx.x) + i * THREADS;
-        if (quad % LINE_QUADS == 0) rows[quad / LINE_QUADS] = int(sum);
-    }
-    __syncthreads();
 }
 
 // Returns the OR of a value of every lane with an equal rest.
@@ -358,14 +355,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     RECORD_WARP;
     DYNAMIC_SHARED(uint4, memory);
     __shared__ Arrival arrivals[Config::stages];
-    __shared__ int tile_row_sums[ROWS];
     __shared__ float2 tile_coefficients[3][COLUMNS / 2];
     const auto unaligned = reinterpret_cast<unsigned long long>(memory);
     uint4 *const stages =
         memory + (LINES_ALIGNMENT - unaligned % LINES_ALIGNMENT) % LINES_ALIGNMENT / sizeof(uint4);
     const int warp = int(threadIdx.x) / WARP_SIZE;
     const int across = ceil_div(columns, COLUMNS);
+    uint4 *const after_stages = stages + Config::stages * STAGE_QUADS;
     Ring ring = {stages,
+                 after_stages,
                  arrivals,
                  A,
                  B,
@@ -384,7 +382,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
                                out,
                                {out_bits, out_lines, out_words},
                                Quantizer(low, step, out_bits)};
-    int *const stage = reinterpret_cast<int *>(stages + Config::stages * STAGE_QUADS);
+    int *const stage = reinterpret_cast<int *>(after_stages);
     ring.begin();
 #pragma unroll 1
     for (int tile = int(blockIdx.x); tile < ring.tiles; tile += int(gridDim.x)) {
@@ -406,12 +404,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #pragma unroll 1
         for (int plane = Config::a_planes - 1; plane >= 0; --plane) {
             if (plane < Config::a_planes - 1) {
-#pragma unroll
-                for (int i = 0; i < Config::halves * GROUP_SUMS; ++i) {
-                    c[i] = int(unsigned(c[i]) << 1);
-                }
+                double_sums(c);
+                double_sums(row_sums);
             }
-            multiply_plane(c, ring, plane, row_sums);
+            multiply_plane(c, row_sums, ring);
         }
         int *const warp_stage = stage + warp * OUT_INTS;
         if constexpr (Config::output != 0) {
@@ -424,10 +420,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
                     reinterpret_cast<float *>(tile_coefficients[i])[threadIdx.x] = numbers[i];
                 }
             }
-            write_row_sums(row_sums, tile_row_sums);
-            const int *const sums = &tile_row_sums[warp * 16 + lane_c.row];
-            finished.write(c, tile_coefficients, {sums[0], sums[8]}, scales, first_row + lane_c.row,
-                           first_column + lane_c.column);
+            __syncthreads();
+            finished.write(c, tile_coefficients, {row_sums[0], row_sums[2]}, scales,
+                           first_row + lane_c.row, first_column + lane_c.column);
         } else if (columns % 4) {
             write_unaligned(c, static_cast<int *>(out), first_row, first_column, rows, columns);
         } else {
