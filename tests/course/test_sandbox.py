@@ -171,6 +171,21 @@ def test_what_a_cell_shows_is_kept_and_can_be_used_again():
     assert [output.data["text/plain"] for output in displays] == ["b", "42"]
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "%config InlineBackend.figure_format = 'svg'",
+        "%matplotlib inline\nset_matplotlib_formats('svg', 'pdf')",
+    ],
+)
+def test_pictures_are_shown_also_of_a_notebook_that_asks_for_svg(setting):
+    first = "from matplotlib_inline.backend_inline import set_matplotlib_formats\n"
+    drawing = "\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
+    problems, notebook = run(student_cell(first + setting + drawing))
+    assert problems == [""]
+    assert "image/png" in notebook.cells[0].outputs[-1].data
+
+
 def test_exceptions_of_any_length_and_name_are_reported():
     problems, notebook = run(
         student_cell("class Odd(Exception): pass\nOdd.__name__ = ''\ndef odd(): raise Odd()"),
@@ -391,7 +406,7 @@ def test_only_text_and_pictures_are_kept():
     data = {"text/html": "<script>1</script>", "image/svg+xml": "<svg onload='1'/>"}
     data |= {"application/javascript": "1", "text/markdown": "<b>", "text/plain": "x"}
     (outputs,) = trim_outputs({"outputs": [{"output_type": "display_data", "data": data}]}, 1_000)
-    assert outputs["data"] == {"text/plain": "x"}
+    assert outputs["data"] == {"text/plain": "<b>"}  # as it was written
 
 
 _FLOOD = """

@@ -47,6 +47,8 @@ def trim_outputs(reply: Any, max_length: int) -> list[dict[str, Any]]:
             text = text if len(text) <= left else text[:left] + ending
             fields: dict[str, Any] = {"name": name, "text": text}
         elif isinstance(data, dict):
+            if "text/markdown" in data:  # its plain text is <IPython.core.display.Markdown object>
+                data = {**data, "text/plain": data["text/markdown"]}
             present = [mime for mime in _MIME_TYPES if mime in data]
             fields = {"data": {mime: valid_text(data[mime]) for mime in present}}
         elif kind == "error":

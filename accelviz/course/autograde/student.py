@@ -19,6 +19,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from IPython.core import pylabtools
 from IPython.core.displayhook import DisplayHook
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
@@ -120,6 +121,9 @@ def main(descriptor: int, output_limit: int, reads_files: bool, source: str, roo
     config.HistoryManager.enabled = False
     config.InteractiveShell.xmode = "Plain"  # a deep recursion has thousands of frames to print
     config.InteractiveShell.colors = "NoColor"
+    # a notebook may ask for pictures as SVG, which no page shows as it may contain scripts
+    select = pylabtools.select_figure_formats
+    pylabtools.select_figure_formats = lambda shell, _, **options: select(shell, "png", **options)
     shell = Shell.instance(config=config)
     shell.limit = output_limit
     os.chdir(Path(root, "work" if reads_files else "home"))
