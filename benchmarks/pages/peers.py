@@ -10,8 +10,8 @@ import pandas as pd
 from accelviz.measure.comparison import geometric_mean
 from benchmarks.pages.document import Listing, Page, Parts, Results, format_ratio, markdown
 
-#: Maxima and products of bits were measured on another card than the rest.
-NAME, MAXIMA, BITS = "peers-h100", "peers-h200", "peers-bits-h200"
+#: Results of sums, attention and maxima, of products of bits, and those of an older version.
+NAME, BITS, OLDER = "peers-h200", "peers-bits-h200", "peers-h100"
 _GRAPH = ["graph", "order", "seed"]
 _CASE = ["operation", "stage", *_GRAPH, "heads", "columns"]
 #: Names of the operations and of the peers as a reader knows them.
@@ -75,6 +75,11 @@ def ratios(rows: pd.DataFrame, without_atomics: bool = False) -> pd.DataFrame:
     )
 
 
+def problem_kinds(rows: pd.DataFrame) -> pd.Series:
+    """Return the reasons without times, without their details."""
+    return rows["problem"].astype("string").str.replace(r": .*", "", regex=True)
+
+
 def case_text(row: pd.Series) -> str:
     """Return a case's graph and sizes in words."""
     if row["graph"].startswith("bits-"):
@@ -100,7 +105,8 @@ def summary(operations: tuple[str, ...], results: Results) -> str:
 
 def maxima(results: Results) -> str:
     """Return `summary` of maxima; with their gradient by atomics, and without."""
-    rows = results[MAXIMA]
+    rows = results[NAME]
+    rows = rows[rows["operation"] == "max"]
     without = ratios(rows[rows["stage"] == "both"], without_atomics=True)
     without = without.assign(stage="both, without atomics")
     return _summary(pd.concat([ratios(rows), without]))
@@ -141,7 +147,7 @@ def bits(results: Results) -> Parts:
         over_ours=known.reindex(
             pd.MultiIndex.from_frame(rows[[*_CASE, "contender", "dtype"]])
         ).to_numpy(),
-        problem=rows["problem"].str.replace(r": .*", "", regex=True),
+        problem=problem_kinds(rows),
     )
     names = {"graph": "A", "dtype": "result", "variant": "setting", "median_us": "us"}
     return [
@@ -189,9 +195,24 @@ def machine(rows: pd.DataFrame) -> str:
     )
 
 
+def older(results: Results) -> str:
+    """Return a sentence with the means and least ratios of another card and an older version."""
+    rows = results[OLDER]
+    table = ratios(rows[rows["operation"].isin(["spmm", "sddmm"])])
+    texts = [
+        f"{OPERATIONS[operation]} over {peer} {geometric_mean(ratio):.2f}, {ratio.min():.2f}"
+        for (operation, peer), ratio in table.groupby(["operation", "peer"], sort=False)["ratio"]
+        if peer in ("cuSPARSE", "RoDe", "sputnik")
+    ]
+    return (
+        f"Mean and least on {rows['hardware'].iloc[0]} with the rules before, "
+        f"{rows['date'].max()}: {'; '.join(texts)}."
+    )
+
+
 def losses(results: Results) -> str:
     """Return every case in which a peer is faster than ours of the same arithmetic."""
-    table = ratios(pd.concat([results[NAME], results[MAXIMA]]))
+    table = ratios(results[NAME])
     lost = table[table["ratio"] < 1]
     if lost.empty:
         return "No peer is faster in any case."
@@ -222,11 +243,10 @@ def roof(results: Results) -> Parts:
 
 def every_case(results: Results) -> Parts:
     """Return the file with the time, the error and the ratio of all contenders in every case."""
-    rows = pd.concat([results[NAME], results[MAXIMA]], ignore_index=True)
+    rows = results[NAME]
     ours = rows["contender"] == "ours"
     by_ratio = [*_CASE, "contender", "dtype"]
     known = ratios(rows).set_index(by_ratio)["ratio"]
-    problem = rows["problem"].str.replace(r": .*", "", regex=True)
     listed = rows[["operation", "stage", "graph", "order", "heads", "columns"]].assign(
         contender=rows["contender"].replace(PEERS),
         arithmetic=rows["dtype"],
@@ -235,7 +255,7 @@ def every_case(results: Results) -> Parts:
         us=rows["median_us"],
         error=rows["error"],
         over_ours=known.reindex(pd.MultiIndex.from_frame(rows[by_ratio])).to_numpy(),
-        problem=problem,
+        problem=problem_kinds(rows),
     )
     cases = len(rows[ours].drop_duplicates(_CASE))
     return [Listing(listed, "peers", f"All {cases} cases with every contender")]
@@ -246,7 +266,7 @@ PAGES = [
         "peers.md",
         {
             "machine": lambda results: machine(results[NAME]),
-            "machine of maxima": lambda results: f"Maxima: {machine(results[MAXIMA])}",
+            "older": older,
             "products": partial(summary, ("spmm", "sddmm")),
             "attention": partial(summary, ("gat", "gatv2")),
             "maxima": maxima,
