@@ -6,6 +6,7 @@ crash, exhaust memory or are damaged and must not change the points of the other
 
 # ruff: noqa: E402 (what is tested needs what is skipped for)
 
+import contextlib
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ if sys.platform == "win32":
 
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.converters import Autograde
+from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
 from tornado.log import app_log
 
@@ -351,6 +353,32 @@ def test_a_stamp_at_which_the_formgrader_stops_is_reported(tmp_path, course, res
     (root / "submitted" / "rounds" / "T1" / "timestamp.txt").write_text("soon")
     (result,) = grading.grade(root, [], ["rounds"], settings=SETTINGS)
     assert result.remarks == ["timestamp.txt is no time: the formgrader's list may stop at it"]
+
+
+def test_the_formgrader_s_button_follows_no_links_either(tmp_path, shipped):
+    """nbgrader copies what links lead to."""
+    root = tmp_path / "spring"
+    release(root, shipped=shipped)
+    (tmp_path / "notes.txt").write_text("of the instructor")
+    out = nbformat.read(root / "release" / "T1" / "T1.ipynb", as_version=4)
+    folder = hand_in(root, "ada", tiny.answered(out, total="print(open('notes.txt').read())"))
+    (folder / "notes.txt").symlink_to(tmp_path / "notes.txt")
+    other = hand_in(root, "bob", out)
+    (other / "T1.ipynb").unlink()
+    (other / "T1.ipynb").symlink_to(folder / "T1.ipynb")
+    (root / "submitted" / "eve").mkdir()
+    (root / "submitted" / "eve" / "T1").symlink_to(folder)
+    for student in ("ada", "bob", "eve"):
+        configuration = Course(root).configuration("T1")
+        configuration.CourseDirectory.student_id = student
+        coursedir = CourseDirectory(config=configuration)
+        with quiet(), contextlib.suppress(NbGraderException):
+            Autograde(coursedir=coursedir, config=configuration).start()
+    text = (root / "autograded" / "ada" / "T1" / "T1.ipynb").read_text()
+    assert "of the instructor" not in text
+    assert "No such file or directory: 'notes.txt'" in text
+    for student in ("bob", "eve"):
+        assert not (root / "autograded" / student / "T1").exists()
 
 
 def test_a_source_that_was_edited_is_kept_and_released(tmp_path, shipped):
