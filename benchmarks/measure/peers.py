@@ -2,7 +2,7 @@
 
     python benchmarks/peers/build.py fetch --sources SOURCES
     python benchmarks/peers/build.py compile --sources SOURCES --output LIBRARIES
-    python benchmarks/measure/peers.py --libraries LIBRARIES --output peers-h100.csv
+    python benchmarks/measure/peers.py --libraries LIBRARIES --output peers-h200.csv
     python benchmarks/measure/peers.py --libraries LIBRARIES --operations bits --output bits.csv
     python -m benchmarks.pages peers
 

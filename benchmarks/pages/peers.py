@@ -34,6 +34,11 @@ PEERS = {
     "qgtc": "QGTC",
     "apnn_tc": "APNN-TC",
 }
+#: Graphs and orders on which no rule was chosen.
+UNSEEN = (
+    *(("com-amazon-twin", "natural"), ("collab-twin", "rabbit"), ("yelp-twin", "rabbit")),
+    ("rmat-16", "shuffled"),
+)
 #: Results of products of bits, which are compared with ours of the same kind.
 BIT_RESULTS = ("int32", "packed")
 #: Largest time of packed results, over that of whole numbers, that counts as near.
@@ -195,18 +200,28 @@ def machine(rows: pd.DataFrame) -> str:
     )
 
 
-def older(results: Results) -> str:
-    """Return a sentence with the means and least ratios of another card and an older version."""
-    rows = results[OLDER]
-    table = ratios(rows[rows["operation"].isin(["spmm", "sddmm"])])
-    texts = [
+def means(table: pd.DataFrame) -> str:
+    """Return means and least ratios of sparse products over the peers of the same arithmetic."""
+    table = table[table["operation"].isin(["spmm", "sddmm"]) & (table["dtype"] == "float32")]
+    return "; ".join(
         f"{OPERATIONS[operation]} over {peer} {geometric_mean(ratio):.2f}, {ratio.min():.2f}"
         for (operation, peer), ratio in table.groupby(["operation", "peer"], sort=False)["ratio"]
-        if peer in ("cuSPARSE", "RoDe", "sputnik")
-    ]
+    )
+
+
+def unseen(results: Results) -> str:
+    """Return `means` of the graphs on which no rule was chosen."""
+    table = ratios(results[NAME])
+    graphs = pd.MultiIndex.from_frame(table[["graph", "order"]])
+    return f"Mean and least on these graphs: {means(table[graphs.isin(UNSEEN)])}."
+
+
+def older(results: Results) -> str:
+    """Return `means` of another card and an older version."""
+    rows = results[OLDER]
     return (
         f"Mean and least on {rows['hardware'].iloc[0]} with the rules before, "
-        f"{rows['date'].max()}: {'; '.join(texts)}."
+        f"{rows['date'].max()}: {means(ratios(rows))}."
     )
 
 
@@ -267,6 +282,7 @@ PAGES = [
         {
             "machine": lambda results: machine(results[NAME]),
             "older": older,
+            "unseen": unseen,
             "products": partial(summary, ("spmm", "sddmm")),
             "attention": partial(summary, ("gat", "gatv2")),
             "maxima": maxima,
