@@ -186,6 +186,13 @@ def test_pictures_are_shown_also_of_a_notebook_that_asks_for_svg(setting):
     assert "image/png" in notebook.cells[0].outputs[-1].data
 
 
+def test_a_styled_table_is_shown_as_text():
+    _, notebook = run(
+        student_cell("import pandas as pd\npd.DataFrame({'a': [0.5]}).style.format(precision=2)")
+    )
+    assert notebook.cells[0].outputs[-1].data["text/plain"].split() == ["a", "0", "0.50"]
+
+
 def test_exceptions_of_any_length_and_name_are_reported():
     problems, notebook = run(
         student_cell("class Odd(Exception): pass\nOdd.__name__ = ''\ndef odd(): raise Odd()"),

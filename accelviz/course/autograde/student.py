@@ -22,6 +22,7 @@ from typing import Any
 from IPython.core import pylabtools
 from IPython.core.displayhook import DisplayHook
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.lib import pretty
 from IPython.utils.capture import capture_output
 from traitlets import Type
 from traitlets.config import Config
@@ -121,6 +122,9 @@ def main(descriptor: int, output_limit: int, reads_files: bool, source: str, roo
     config.HistoryManager.enabled = False
     config.InteractiveShell.xmode = "Plain"  # a deep recursion has thousands of frames to print
     config.InteractiveShell.colors = "NoColor"
+    pretty.for_type_by_name(
+        "pandas.io.formats.style", "Styler", lambda table, page, _: page.text(table.to_string())
+    )
     # a notebook may ask for pictures as SVG, which no page shows as it may contain scripts
     select = pylabtools.select_figure_formats
     pylabtools.select_figure_formats = lambda shell, _, **options: select(shell, "png", **options)
