@@ -51,6 +51,9 @@ COUNTING = table(
 +     return counts.reindex(range(max(degrees, default=0) + 1), fill_value=0)
 # histogram: an object that can be called
 + class Histogram:
++     def __iter__(self):
++         return iter("ab")
++
 +     def __call__(self, degrees):
 +         counts = np.zeros(int(np.max(degrees, initial=0)) + 1, dtype=np.int64)
 +         np.add.at(counts, degrees, 1)

@@ -132,7 +132,7 @@ def encode(value: Any, handle: Callable[[Any], Any]) -> Any:
         return {"table": encode(columns, handle)}
     if hasattr(type(value), "__array__"):  # such as a Series of pandas
         return encode(np.asarray(value), handle)
-    if isinstance(value, Iterable):  # such as a generator, whose items a test may expect
+    if isinstance(value, Iterable) and not callable(value):  # such as a generator
         return {"list": [encode(item, handle) for item in value]}
     return {"handle": handle(value)}
 
