@@ -59,13 +59,8 @@ class Assignment:
         return tuple(filter(None, map(question_of, self.released.cells)))
 
 
-def read_notebook(path: Path) -> Any:
-    """Read a notebook of any format 4.x, and give ids to cells without one."""
-    return parse_notebook(path.read_text("utf-8"))
-
-
 def parse_notebook(text: str) -> Any:
-    """Return the notebook in a JSON text; see `read_notebook`."""
+    """Return the notebook of any format 4.x in a text; give ids to cells without one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings of missing and duplicate ids
         return nbformat.validator.normalize(nbformat.reads(text, as_version=4))[1]

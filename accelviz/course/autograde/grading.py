@@ -22,7 +22,7 @@ from typing import Any
 
 import nbformat
 
-from accelviz.course.autograde.assignments import Assignment, choose, read_notebook
+from accelviz.course.autograde.assignments import Assignment, choose, parse_notebook
 from accelviz.course.autograde.border import Limits, require_border
 from accelviz.course.autograde.cells import details, is_locked, question_of
 from accelviz.course.autograde.common import first_line, need
@@ -163,24 +163,16 @@ def submissions(course: Course, students: Sequence[str] = ()) -> Iterator[tuple[
 def examined(
     folder: Path, assignment: Assignment
 ) -> Iterator[tuple[Path, list[str], Checked | str]]:
-    """Copy a submission, which its student may still change, and examine its notebook.
+    """Yield a copy of a submission, which its student may still change, and examine the copy.
 
-    Yields
-    ------
-    Path, list of str, Checked or str
-        The copy; messages on files left out; the examined notebook, or the reason if the folder has
-        no notebook that can be graded, or several.
-
-    Raises
-    ------
-    TimeoutError
-        If that takes too long.
+    Also yields messages on files left out, and the examined notebook, or the reason if none or more
+    than one can be graded. Raises TimeoutError if that takes too long.
     """
     with tempfile.TemporaryDirectory(prefix="grade-") as scratch:
         copied = Path(scratch, assignment.name)
         copied.mkdir()
-        arguments = folder, copied, assignment
-        yield copied, *call_in_process(_examine, *arguments, seconds=_SECONDS_TO_EXAMINE)
+        seconds = _SECONDS_TO_EXAMINE
+        yield copied, *call_in_process(_examine, folder, copied, assignment, seconds=seconds)
 
 
 def _examine(folder: Path, copied: Path, assignment: Assignment) -> tuple[list[str], Checked | str]:
@@ -318,7 +310,8 @@ class _Submission:
     def graded_before(self) -> Any:
         """Return the notebook of the last run, empty if there is none."""
         try:
-            return read_notebook(self.folder("autograded") / f"{self.assignment.name}.ipynb")
+            path = self.folder("autograded") / f"{self.assignment.name}.ipynb"
+            return parse_notebook(path.read_text("utf-8"))
         except (OSError, ValueError):
             return nbformat.v4.new_notebook()
 
