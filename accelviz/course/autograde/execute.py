@@ -54,9 +54,8 @@ class SandboxedExecute(preprocessors.NbGraderPreprocessor):
         """Run a notebook in `resources["metadata"]["path"]`, a folder named as the assignment."""
         folder = Path(resources["metadata"]["path"]).resolve()
         root = Path(self.config.CourseDirectory.root).resolve()
-        if names := resources.get(
-            "nbgrader"
-        ):  # nbgrader has made the folder, of links' targets too
+        # Of a submission, nbgrader has made the folder, of links' targets too.
+        if names := resources.get("nbgrader"):
             folder = root / "submitted" / names["student"] / names["assignment"]
             if folder.is_symlink() or (folder / f"{names['notebook']}.ipynb").is_symlink():
                 raise ValueError("it is a link, and links are not followed; hand in a folder")
