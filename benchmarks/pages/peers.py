@@ -59,7 +59,7 @@ def named(rows: pd.DataFrame) -> pd.Series:
 
 
 def ratios(rows: pd.DataFrame, without_atomics: bool = False) -> pd.DataFrame:
-    """Return peers' right results with `ours_us` of the same case and `ratio` to it.
+    """Return peers' right results as in `rows`, with `ours_us` of the same case and `ratio` to it.
 
     A peer of float16 and products of bits are compared with ours of the same arithmetic, others
     with ours in float32; a maximum with its gradient, which is by atomics, with ours by atomics, or
@@ -144,14 +144,11 @@ def bits(results: Results) -> Parts:
     times = rows.pivot_table("median_us", _CASE, ["contender", "dtype"])
     packed = times["ours", "packed"] / times["ours", "int32"]
     untimed = rows["median_us"].isna()
-    known = table.set_index([*_CASE, "contender", "dtype"])["ratio"]
     listed = rows[["graph", "columns", "contender", "dtype", "variant", "median_us"]].assign(
         graph=rows["graph"].str.removeprefix("bits-").str.replace("-", " x "),
         bits=rows["heads"],
         contender=rows["contender"].replace(PEERS),
-        over_ours=known.reindex(
-            pd.MultiIndex.from_frame(rows[[*_CASE, "contender", "dtype"]])
-        ).to_numpy(),
+        over_ours=table["ratio"],
         problem=problem_kinds(rows),
     )
     names = {"graph": "A", "dtype": "result", "variant": "setting", "median_us": "us"}
@@ -260,8 +257,6 @@ def every_case(results: Results) -> Parts:
     """Return the file with the time, the error and the ratio of all contenders in every case."""
     rows = results[NAME]
     ours = rows["contender"] == "ours"
-    by_ratio = [*_CASE, "contender", "dtype"]
-    known = ratios(rows).set_index(by_ratio)["ratio"]
     listed = rows[["operation", "stage", "graph", "order", "heads", "columns"]].assign(
         contender=rows["contender"].replace(PEERS),
         arithmetic=rows["dtype"],
@@ -269,7 +264,7 @@ def every_case(results: Results) -> Parts:
         hardware=rows["hardware"],
         us=rows["median_us"],
         error=rows["error"],
-        over_ours=known.reindex(pd.MultiIndex.from_frame(rows[by_ratio])).to_numpy(),
+        over_ours=ratios(rows)["ratio"],
         problem=problem_kinds(rows),
     )
     cases = len(rows[ours].drop_duplicates(_CASE))
