@@ -237,8 +237,10 @@ def test_what_follows_in_the_kernel_is_exact(name, algorithm, device):
 @each_device
 @each_finishing
 @pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize(("rows", "columns", "width"), [(150, 300, 1), (129, 33, 5)])
-def test_packed_results_of_several_tiles_are_the_hosts(
+@pytest.mark.parametrize(
+    ("rows", "columns", "width"), [(150, 300, 1), (129, 33, 5), (150, 300, None), (129, 33, None)]
+)
+def test_finished_results_of_several_tiles_are_the_hosts(
     rows, columns, width, side, algorithm, device
 ):
     rng = np.random.default_rng(7)
@@ -247,11 +249,13 @@ def test_packed_results_of_several_tiles_are_the_hosts(
     bias, row_scale = 100 * rng.standard_normal(columns), rng.random(rows)
     ends = {"low": -40.0, "high": 300.0}  # the level of 0 is not 0, but that of padding is
     finish = bits.Finish(bits=width, side=side, bias=bias, row_scale=row_scale, **ends)
-    words = [
-        bits.product(A, B, device=where, finish=finish, algorithm=name).on_host().words
+    results = [
+        bits.product(A, B, device=where, finish=finish, algorithm=name)
         for where, name in (("cpu", None), (device, algorithm))
     ]
-    assert np.array_equal(*words)
+    assert np.array_equal(
+        *(result.on_host().words if width else host(result) for result in results)
+    )
 
 
 @pytest.mark.sample(5)

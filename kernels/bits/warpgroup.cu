@@ -253,7 +253,7 @@ struct Finished {
     using Levels = unsigned[4][4];  // of four tiles: of the columns of a row, and of the other row
 
     // Writes 16 rows of a warp. The lane's rows begin at `row`, and a tile's columns at `column`;
-    // `coefficients` are those of the lane's first column.
+    // `coefficients` are those of the tile's pairs of columns.
     DEVICE_INLINE void write(const Sums &c, const float2 (*coefficients)[COLUMNS / 2],
                              const int (&row_sums)[2], const float (&scales)[2], int row,
                              int column) const {
@@ -273,16 +273,13 @@ struct Finished {
                     const int2 sums = pair_of(c, first + n, r);
                     const int row_sum = row_sums[r / 2];
                     const float scale = scales[r / 2];
-                    const float values[2] = {Epilogue::value(sums.x, row_sum, scale, columns[0]),
-                                             Epilogue::value(sums.y, row_sum, scale, columns[1])};
-#pragma unroll
-                    for (int i = 0; i < 2; ++i) {
-                        if (Config::output == 2) {
-                            levels[n][r + i] = quantizer.level(values[i]);
-                        } else if (row + 4 * r < epilogue.rows && at + i < epilogue.columns) {
-                            const long long to = element(row + 4 * r, at + i, epilogue.columns);
-                            static_cast<float *>(out)[to] = values[i];
-                        }
+                    const float2 values = {Epilogue::value(sums.x, row_sum, scale, columns[0]),
+                                           Epilogue::value(sums.y, row_sum, scale, columns[1])};
+                    if (Config::output == 2) {
+                        levels[n][r] = quantizer.level(values.x);
+                        levels[n][r + 1] = quantizer.level(values.y);
+                    } else if (row + 4 * r < epilogue.rows && at < epilogue.columns) {
+                        write_pair(values, row + 4 * r, at);
                     }
                 }
             }
@@ -297,6 +294,18 @@ struct Finished {
                 }
             }
         }
+    }
+
+    // Writes two columns of a row at once if all rows begin at a multiple of 8 bytes: four lanes
+    // write a whole sector.
+    DEVICE_INLINE void write_pair(float2 values, int row, int column) const {
+        float *const to = &static_cast<float *>(out)[element(row, column, epilogue.columns)];
+        if (epilogue.columns % 2 == 0) {
+            *reinterpret_cast<float2 *>(to) = values;
+            return;
+        }
+        to[0] = values.x;
+        if (column + 1 < epilogue.columns) to[1] = values.y;
     }
 
     // Writes the words of 32 columns of the lane's rows; zeros follow the last word of a line.
