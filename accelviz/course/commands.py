@@ -183,8 +183,9 @@ def _grade(options: argparse.Namespace) -> Result:
 
     def progress(graded: tables.Graded, total: int) -> None:
         done.append(graded)
-        others = tables.read_table(output)  # of another `grade` at the same time, too
-        tables.write_table(tables.merged(others, tables.table(done)), output)
+        if graded.rows or len(done) == total:  # a student may misplace thousands of files
+            others = tables.read_table(output)  # of another `grade` at the same time, too
+            tables.write_table(tables.merged(others, tables.table(done)), output)
         name = f"{graded.student} {graded.assignment}"
         log(f"{len(done)} of {total}", name, tables.points_line(graded))
 

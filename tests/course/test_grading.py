@@ -53,6 +53,7 @@ ANSWERS = {
     "perfect": ({}, 3, 4),
     "wrong-sign": ({"double": "def double(x): return abs(2 * x)"}, 0, 4),
     "rounds": ({"total": "def total(values): return sum(values, 0.0)"}, 3, 3),
+    "half a sign": ({"double": "def double(x): raise ValueError('\\ud800')"}, 0, 4),
     "gives up": ({"total": "def total(values): raise ValueError('no idea')"}, 3, 0),
     "only-visible": (
         {"total": "def total(values): return len(values) * (len(values) + 1) // 2"},
@@ -116,6 +117,7 @@ def course(tmp_path_factory, shipped):
         ".DS_Store": b"x",
         "cut-short/T1/T1.ipynb": text[:900],
         "deep/T1/T1.ipynb": b"[" * 200_000,
+        "wordy/T1/T1.ipynb": b'{"nbformat": "%s"}' % (b"x" * 10**6),
         "old/T1/T1.ipynb": b'{"nbformat": 3, "nbformat_minor": 0, "worksheets": []}',
     }.items():
         (submitted / path).parent.mkdir(parents=True, exist_ok=True)
@@ -215,6 +217,7 @@ def test_problems_are_in_the_table(grades, student, question, says):
         ("loose", "loose.ipynb does not lie in STUDENT/ASSIGNMENT/ASSIGNMENT.ipynb"),
         ("deep", "T1.ipynb cannot be graded: "),
         ("old", "it has the notebook format 3"),
+        ("wordy", "it has the notebook format 'xxx"),
     ],
 )
 def test_submissions_that_cannot_be_graded_are_set_aside(results, grades, student, says):
@@ -224,6 +227,7 @@ def test_submissions_that_cannot_be_graded_are_set_aside(results, grades, studen
     (row,) = grades[grades["student"] == student].itertuples()
     assert pd.isna(row.points)
     assert says in row.problem
+    assert len(row.problem) < 5_000
 
 
 def test_remarks_are_problems_other_than_failed_tests(results):
@@ -272,6 +276,15 @@ def test_only_changed_submissions_are_graded_again(tmp_path, course, results):
     assert points(again, "rounds") == [3, 3, None]
     changed = [path.parts[-3] for path, old in times.items() if path.stat().st_mtime_ns != old]
     assert changed == ["blank"]
+    (root / "submitted" / "rounds" / "T1" / "sub").mkdir()
+    for name in ("sub/helper.py", "helper.py"):  # it is moved where it should have been
+        for path in (root / "submitted" / "rounds" / "T1").rglob("*.py"):
+            path.unlink()
+        (root / "submitted" / "rounds" / "T1" / name).touch()
+        target = root / "autograded" / "rounds" / "T1" / "T1.ipynb"
+        target.write_text(before := target.read_text() + "\n")
+        grading.grade(root, [], ["rounds"], settings=SETTINGS)
+        assert target.read_text() != before
 
 
 def test_what_becomes_a_link_during_grading_is_not_followed(tmp_path, shipped):
@@ -477,6 +490,21 @@ def test_the_commands_grade_a_class(tmp_path, shipped, capsys, monkeypatch):
     assert "there is no submission of nobody" in capsys.readouterr().err
 
 
+def test_the_table_is_not_written_anew_for_each_file_that_lies_elsewhere(
+    tmp_path, shipped, monkeypatch
+):
+    release(tmp_path, shipped=shipped)
+    (tmp_path / "submitted" / "ada").mkdir(parents=True)
+    for number in range(50):
+        (tmp_path / "submitted" / "ada" / f"{number}.zip").touch()
+    written, write = [], tables.write_table
+    monkeypatch.setattr(
+        tables, "write_table", lambda frame, path: (written.append(len(frame)), write(frame, path))
+    )
+    assert cli.main(["assignments", "grade", "--course", str(tmp_path), "--as-root"]) == 1
+    assert written == [50]
+
+
 def test_a_submission_that_was_moved_away_stays_in_the_table():
     old = tables.table([tables.Graded("ada", "T1", [tables.Row("a", 1.0, 2.0)])])
     new = tables.table([tables.Graded("bob", "T1", [tables.Row("a", 2.0, 2.0)])])
@@ -491,6 +519,7 @@ def test_a_submission_that_was_moved_away_stays_in_the_table():
         ("![plan](attachment:there.png)", "![](attachment:0)"),
         ("![plan](https://b.org/p.png)", "!\u200b[plan](https://b.org/p.png)"),
         ("a <b>", "a <\u200bb>"),
+        ("![](attachment:" * 1_333, "!\u200b[](attachment:" * 1_333),
         ("```perl\nx\n```\n~~~~ a b\n~~~~", "```\nx\n```\n~~~~\n~~~~"),
         ("a ```b``` c ~~~~~~\n" + "~" * 20_000, "a ```b``` c ~~~~~~\n" + "~" * 20_000),
         ("- ``` python\n  x\n  ```", "- ``` python\n  x\n  ```"),

@@ -131,6 +131,16 @@ def test_without_dates_or_stamps_nothing_is_late(course):
     assert totals(course)["late_days"][0] > 25_000
 
 
+@pytest.mark.parametrize(("seconds", "late"), [(1 << 40, True), (-(1 << 40), False)])
+def test_a_time_of_another_age_stops_no_totals(course, monkeypatch, seconds, late):
+    folder = course / "submitted" / "bob" / NAMES[0]
+    (folder / "timestamp.txt").unlink()
+    (folder / "T1.ipynb").touch()
+    state = os.stat_result((0, 0, 0, 0, 0, 0, 0, seconds, seconds, seconds))
+    monkeypatch.setattr(type(folder), "lstat", lambda _: state)
+    assert (totals(course).set_index("student").loc["bob", "late_days"] > 9_000) == late
+
+
 def test_a_misspelt_name_in_the_dates_shows(course):
     (course / "due.csv").write_text(f"{DUE}A1,2026-05-20,Bob\n")
     frame = totals(course).set_index("student")

@@ -30,8 +30,8 @@ def need(package: str, extra: str, *, import_now: bool = True) -> None:
 
 
 def clean(text: object) -> str:
-    """Return a text in one line, with control characters replaced by "?"."""
-    line = " ".join(str(text).split())
+    """Return a text of at most 4,000 letters in one line; control characters become "?"."""
+    line = " ".join(str(text)[:4_000].split())
     return "".join(character if character.isprintable() else "?" for character in line)
 
 

@@ -31,7 +31,7 @@ _OTHER_LANGUAGE = re.compile(
 _STYLE = "<style>img {max-width: 100%; border: 0} p, li {overflow-wrap: anywhere} "
 _STYLE += "td, th {padding: 0 1ex}</style>"
 #: A picture that is attached to the cell; the sign before a link that makes it another picture.
-_ATTACHED = re.compile(r"!\[[^\]\n]{,999}\]\(attachment:([^)\s]*)[^)\n]*\)")
+_ATTACHED = re.compile(r"!\[[^\]\n]{,999}\]\(attachment:([^)\s]*+)[^)\n]*+\)")
 _OTHER_PICTURE = re.compile(r"!(?=\[)(?!\[\]\(attachment:\d+\))")
 #: The end of a link's text before a target that is not of the web, or is beside the notebook.
 _OTHER_LINK = re.compile(r"\](?=[(:])(?![(:]\s*(?:https?://|mailto:|attachment:))")

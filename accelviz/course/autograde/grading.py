@@ -347,9 +347,10 @@ def _key(notebook: Any, folder: Path, assignment: Assignment, seed: int) -> str:
         for cell in notebook.cells
     ]
     digest = hashlib.sha256(json.dumps([seed, cells], sort_keys=True).encode())
-    files = [path for path in sorted(folder.rglob("*")) if path.suffix != ".ipynb"]
-    files += sorted(assignment.folder.rglob("*"))
-    for path in filter(Path.is_file, files):  # the tests are those that were read at the beginning
-        content = assignment.text.encode() if path == assignment.path else path.read_bytes()
-        digest.update(os.fsencode(path.name) + b"\0" + content)
+    files = [(path, folder) for path in sorted(folder.rglob("*")) if path.suffix != ".ipynb"]
+    files += [(path, assignment.folder) for path in sorted(assignment.folder.rglob("*"))]
+    for path, top in files:
+        if path.is_file():  # the tests are those that were read at the beginning
+            content = assignment.text.encode() if path == assignment.path else path.read_bytes()
+            digest.update(os.fsencode(path.relative_to(top)) + b"\0" + content)
     return digest.hexdigest()

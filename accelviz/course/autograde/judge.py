@@ -22,7 +22,7 @@ import numpy as np
 
 from accelviz.course.autograde.border import Confinement
 from accelviz.course.autograde.child import Child
-from accelviz.course.autograde.outputs import error_output, trim_outputs
+from accelviz.course.autograde.outputs import error_output, trim_outputs, valid_text
 from accelviz.course.autograde.wire import MAX_CELL_BYTES, SubmissionLostError, deadline
 from accelviz.course.checks import remote
 from accelviz.course.checks.common import quietly, remarks
@@ -232,7 +232,7 @@ class _NotebookRun:
         except MemoryError:
             return _failed("MemoryError", _OUT_OF_MEMORY, fatal=True)
         except BaseException as error:
-            text = "\n".join([str(error), *getattr(error, "__notes__", [])])[:5000]
+            text = valid_text("\n".join([str(error), *getattr(error, "__notes__", [])]))[:5000]
             name = type(error).__name__[:100]
             outputs = [error_output(name, text)]
             return CellResult(problem=_headline(name, text), raised=True, outputs=outputs)

@@ -21,6 +21,8 @@ from accelviz.errors import ArgumentError
 _DAY = datetime.timedelta(days=1)
 #: Largest `timestamp.txt` that is read.
 _STAMP_BYTES = 200
+#: Latest time of a file, in the year 2106.
+_LATEST = 1 << 32
 
 
 def totals(
@@ -136,8 +138,9 @@ def handed_in(folder: Path, *, trust_stamps: bool = False) -> datetime.datetime 
     stamp = stamped(folder)
     if stamp is not None and trust_stamps:
         return stamp
-    notebooks = (path.lstat() for path in folder.glob("*.ipynb"))
-    times = [datetime.datetime.fromtimestamp(book.st_mtime).astimezone() for book in notebooks]
+    seconds = (path.lstat().st_mtime for path in folder.glob("*.ipynb"))
+    within = (min(max(0, time), _LATEST) for time in seconds)  # an archive may name any year
+    times = [datetime.datetime.fromtimestamp(time).astimezone() for time in within]
     return max([*times, *([] if stamp is None else [stamp])], default=None)
 
 
