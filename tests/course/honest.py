@@ -482,6 +482,10 @@ REPORTS = table(
 + ...
 + import pandas as pd
 + sweep_table = pd.concat([sweep_table, sweep_table[["rows_cut"]]], axis=1)
+# sweep: with 32 and 128 columns
++ ...
++ settings = {"max_block_warps": [1, 2, 4, 8, 16, 32], "max_warp_nzs": [8, 32, 64]}
++ sweep_table = accelviz.sweep(graph, n_cols=[32, 128], **settings)
 # sweep: floats, and every row twice
 + ...
 + import pandas as pd

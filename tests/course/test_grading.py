@@ -98,6 +98,10 @@ def course(tmp_path_factory, shipped):
     whole = tiny.answered(out)
     hand_in(root, "misnamed", whole, "my T1 (2).ipynb")
     hand_in(root, "stripped", tiny.stripped(whole))
+    moved = tiny.answered(out, double="double = (lambda add: lambda x: add([x, x]))(total)")
+    moved.cells.insert(1, moved.cells.pop(tiny.place_of(moved, "total")))
+    moved.cells[1].source = "import math\n" + moved.cells[1].source
+    hand_in(root, "moved-up", moved)
     text = nbformat.writes(whole).encode()
     submitted = root / "submitted"
     for path, content in {
@@ -173,6 +177,12 @@ def test_unicode_names_and_windows_line_ends_cost_no_points(grades):
 def test_a_damaged_file_costs_no_points(grades, student):
     assert points(grades, student) == [3, 4, None]
     assert "repaired: " in problems(grades, student)[""]
+
+
+def test_an_answer_that_was_moved_up_stays_there(results, grades):
+    assert points(grades, "moved-up") == [3, 4, None]
+    assert problems(grades, "moved-up")["why"] == "to be graded by hand"
+    assert next(item.remarks for item in results if item.student == "moved-up") == []
 
 
 @pytest.mark.parametrize(

@@ -230,9 +230,16 @@ class _Repair:
             ending = "If part of your answer is in it, move that into a solution cell."
             self.report("changed", text, ending, mended=True)
 
+    def early_answers(self) -> set[int]:
+        """Return the answers that were moved up: cells between may call what they define."""
+        locked = [(i, k) for i, k in self.indices.items() if is_locked(self.original[i])]
+        answers = ((i, k) for i, k in self.indices.items() if is_solution(self.original[i]))
+        return {k for i, k in answers if any(j < i and after > k for j, after in locked)}
+
     def check_order(self) -> None:
         """Report the first cell that precedes the cell that it should follow."""
         graded = [self.indices[i] for i in self.questions.values() if i in self.indices]
+        graded = [k for k in graded if k not in self.early_answers()]
         for first, second in itertools.pairwise(graded):
             if second < first:
                 cell, before = self.describe(second), self.describe(first)
@@ -281,11 +288,11 @@ class _Repair:
         In another order a test would take from the submission what a locked cell behind it defines.
         A copy with a text of its own stays, without its metadata.
         """
-        by_k = {k: i for i, k in self.indices.items()}
+        by_k, early = {k: i for i, k in self.indices.items()}, self.early_answers()
         index, groups = -1, {i: [cell] for i, cell in self.inserted.items()}
         for k, cell in enumerate(self.cells):
-            index = by_k.get(k, index)
-            expected = details(self.original[index]) if k in by_k else {}
+            index = index if k in early else by_k.get(k, index)
+            expected = details(self.original[by_k[k]]) if k in by_k else {}
             cell.metadata.pop("nbgrader", None)
             if expected:
                 cell.metadata["nbgrader"] = copy.deepcopy(expected)

@@ -1,7 +1,7 @@
 """Checks of assignment A5: the table of a report's parameter sweep of Accel-GCN.
 
 The text of the report is graded by hand. A row of the table is right if a sweep of the same graph
-with the same setting (`max_block_warps`, `max_warp_nzs`) gives the same statistics.
+with the same setting (`max_block_warps`, `max_warp_nzs`, `n_cols`) gives the same statistics.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from accelviz.datasets import bundled_graphs, load_graph
 from accelviz.errors import AccelvizError
 from accelviz.graph import Graph
 
-#: Minimum number of different values of each parameter.
-MIN_VALUES = {"max_block_warps": 6, "max_warp_nzs": 3}
+#: Minimum number of different values of each parameter; without `n_cols`, it is that of `sweep`.
+MIN_VALUES = {"max_block_warps": 6, "max_warp_nzs": 3, "n_cols": 1}
+_N_COLS = 64
 #: Statistics that are compared with a sweep.
 STATISTICS = ("blocks", "idle_share", "metadata_bytes")
 #: Columns that the table must have.
@@ -45,7 +46,7 @@ def sweep_table(table: Any, graph: Any) -> None:
         _graph(graph)
         require(isinstance(table, pd.DataFrame), f"it is a {type(table).__name__}, no DataFrame")
         require(len(table) <= _MAX_ROWS, f"it has {len(table):,} rows; {_MAX_ROWS:,} will do")
-        missing = [name for name in COLUMNS if name not in table]
+        missing = [name for name in COLUMNS if name not in table and name != "n_cols"]
         require(not missing, f"it lacks the columns {', '.join(missing)}")
         rows = _accel_gcn_rows(table)
         for name, minimum in MIN_VALUES.items():
@@ -81,19 +82,22 @@ def sweep_numbers(table: Any, graph: Any, points: float) -> float:
     with case("the numbers of the sweep"):
         rows = _accel_gcn_rows(table)
         confirmed, refuted = set(), set()
-        for warps, nonzeros, *statistics in rows.to_numpy().tolist():
-            expected = _swept(graph, warps, nonzeros)
+        for warps, nonzeros, n_cols, *statistics in rows.to_numpy().tolist():
+            setting = warps, nonzeros, n_cols
+            expected = _swept(graph, *setting)
             if expected and np.allclose(statistics, expected, rtol=0, atol=_TOLERANCE):
-                confirmed.add((warps, nonzeros))
+                confirmed.add(setting)
             else:
-                refuted.add((warps, nonzeros))
-        require(confirmed, f"no row of it is what a sweep of {_graph(graph).name} gives")
+                refuted.add(setting)
+        ending = f"gives with n_cols={n_cols:g} (a column n_cols may name another number)"
+        require(confirmed, f"no row of it is what a sweep of {_graph(graph).name} {ending}")
     return share_of(points, len(confirmed - refuted) / len(confirmed | refuted))
 
 
 def _accel_gcn_rows(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of Accel-GCN as numbers, as texts such as "1" and "01" are one of them."""
     rows = table[table["strategy"] == "accel_gcn"] if "strategy" in table else table
+    rows = rows if "n_cols" in rows else rows.assign(n_cols=_N_COLS)
     return rows[list(COLUMNS)].apply(pd.to_numeric, errors="coerce").astype(float)
 
 
@@ -107,10 +111,11 @@ def _graph(name: Any) -> Graph:
 
 
 @functools.cache
-def _swept(graph: str, warps: float, nonzeros: float) -> list[float] | None:
+def _swept(graph: str, *setting: float) -> list[float] | None:
     """Return `STATISTICS` of a sweep of one setting, None if there is no such setting."""
     try:
-        table = sweep(graph, max_block_warps=int(warps), max_warp_nzs=int(nonzeros))
+        warps, nonzeros, n_cols = map(int, setting)
+        table = sweep(graph, None, n_cols, max_block_warps=warps, max_warp_nzs=nonzeros)
     except AccelvizError:
         return None
     return [float(table[name].item()) for name in STATISTICS]
