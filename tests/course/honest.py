@@ -447,6 +447,20 @@ SCHEMES = table(
 + block_warps, warp_nzs = settings.block_warps, settings.warp_nzs
 - lines.append((block, warp, first + i, begin + part * run, length))
 + lines.append(astuple(Line(block, warp, first + i, begin + part * run, length)))
+# scheme: it remembers its results, and a recursive helper's
+- class MyScheme
++ from functools import cache, lru_cache
++
++ class MyScheme
+-         def slice_workload
++         @cache
++         def total(row):
++             return int(degrees[row]) + total(row - 1) if row % 100 else int(pointers[row + 1])
++
++         @lru_cache(maxsize=100)
++         def slice_workload
+- begin = int(pointers[first + i]) + skip
++ begin = total(first + i) - int(degrees[first + i]) + skip
 # scheme: made by a function, with an option
 + ...
 + Base = MyScheme

@@ -13,6 +13,7 @@ in reach of the student's code and are not trusted; the grader measures the byte
 from __future__ import annotations
 
 import dis
+import functools
 import importlib
 import io
 import itertools
@@ -188,6 +189,8 @@ class _Packer(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, ModuleType):
             return importlib.import_module, (value.__name__,)
+        if hasattr(value, "cache_parameters") and "<locals>" in value.__qualname__:
+            return functools.cache, (value.__wrapped__,)
         module = getattr(value, "__module__", "")
         if not isinstance(value, FunctionType):
             name = getattr(value, "__name__", "")
