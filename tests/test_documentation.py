@@ -91,6 +91,8 @@ def test_every_page_with_python_is_run_somewhere():
         ("canvas", "kingada_12_345_A1-counting-sort.ipynb", "12"),
         ("canvas", "kingada_LATE_12_345_A1-counting-sort.ipynb", "12"),
         ("moodle", "Ada K_12_assignsubmission_file_/in a folder/A1-counting-sort.ipynb", "Ada K"),
+        ("moodle", "MA1 A1-7/Ada K_12_assignsubmission_file/A1-counting-sort.ipynb", "Ada K"),
+        ("moodle", "MA1 A1-7/Ada K_12_assignsubmission_file_A1-counting-sort.ipynb", "Ada K"),
     ],
 )
 def test_the_patterns_of_collected_names_find_student_and_file(platform, name, student):

@@ -231,7 +231,7 @@ def _totals(options: argparse.Namespace) -> Result:
     lines += [f"{row.student}: {row.remarks}" for row in frame.itertuples() if row.remarks]
     lines.append(f"students: {len(frame)}, totals in {output}")
     if options.fill:
-        target = options.fill.with_name(f"filled-{options.fill.name}")
+        target = options.fill.parent / f"filled-{options.fill.name}"
         left, filled = totals.fill(options.fill, frame, target)
         lines.append(f"{', '.join(filled)} filled in {target}")
         lines += [f"{clean(student)} is not in the grade book" for student in left]

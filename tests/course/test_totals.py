@@ -235,6 +235,28 @@ def test_students_are_found_by_the_column_that_names_most_of_them(course, tmp_pa
     assert [row[-1] for row in csv.reader(out.read_text().splitlines()[1:])] == ["-", "-", "9"]
 
 
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_tables_may_be_separated_as_spreadsheets_of_other_languages_do(course, capsys, separator):
+    for name, text in {"export.csv": MOODLE, "due.csv": DUE}.items():
+        (course / name).write_text(text.replace(",", separator))
+    command = ["assignments", "totals", str(course), "--fill", str(course / "export.csv")]
+    assert cli.main(command) == 0
+    assert "ada is not in the grade book" not in capsys.readouterr().out
+    (course / "due.csv").write_text(DUE)
+    assert (course / "filled-export.csv").read_text().splitlines()[1].endswith("10,-")
+    assert cli.main([*command[:-1], "."]) == 2
+    assert "directory" in capsys.readouterr().err.lower()
+
+
+def test_an_assignment_that_nobody_has_handed_in_costs_nobody_points(course):
+    (course / "source" / "A3-later").mkdir()
+    notebook = course / "source" / NAMES[0] / f"{NAMES[0]}.ipynb"
+    (course / "source" / "A3-later" / "A3-later.ipynb").write_bytes(notebook.read_bytes())
+    frame = totals(course)
+    assert "A3-later" not in frame
+    assert not frame["remarks"].str.contains("A3").any()
+
+
 def test_students_are_found_by_columns_of_any_language_and_by_first_and_last_name(course, tmp_path):
     export, out = tmp_path / "export.csv", tmp_path / "out.csv"
     export.write_text("Vorname,Anmeldename,Gruppe,Aufgabe: A1 (Punkte)\nE,eva,1,-\nB,bob,ada,-\n")

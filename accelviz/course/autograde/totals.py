@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import io
 import math
 import re
 from collections.abc import Mapping
@@ -45,9 +46,9 @@ def totals(
     Returns
     -------
     DataFrame
-        A row for each student: `student`, a column for each assignment (0 if it is missing or was
-        set aside), `total`, `max`, `late_days`, and `remarks`: what is late, missing, set aside or
-        not yet graded by hand.
+        A row for each student: `student`, a column for each assignment that somebody has handed in
+        (0 if it is missing or was set aside), `total`, `max`, `late_days`, and `remarks`: what is
+        late, missing, set aside or not yet graded by hand.
 
     Raises
     ------
@@ -62,6 +63,7 @@ def totals(
         )
         raise ArgumentError(path, "it has no grades", expected)
     due = _due_dates(root / "due.csv", known)
+    known = {name: known[name] for name in known if name in {*grades["assignment"]}}
     general = {name: due.get((name, ""), datetime.datetime.max) for name in known}
     submitted = {clean(path.name) for path in (root / "submitted").glob("[!.]*") if path.is_dir()}
     maxima = grades.groupby(["assignment", "student"])["max"].sum().groupby("assignment").max()
@@ -122,8 +124,9 @@ def _due_dates(path: Path, known: Mapping[str, object]) -> dict[tuple[str, str],
 
 def _csv_rows(path: Path) -> list[list[str]]:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return list(csv.reader(file))
+        text = path.read_bytes().decode("utf-8-sig")
+        separator = max(",;\t", key=text.partition("\n")[0].count)
+        return list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
     except (UnicodeDecodeError, csv.Error) as error:
         reason = f"it cannot be read: {error}"
         raise ArgumentError(str(path), reason, "a table saved as CSV in UTF-8") from error
@@ -197,7 +200,7 @@ def fill(export: Path, frame: pd.DataFrame, target: Path) -> tuple[list[str], li
             names_by_index[index] = next(filter(None, full_names))
     if not names_by_index:
         reason = f"it has the columns {', '.join(header)[:300]}"
-        raise ArgumentError(str(export), reason, "one such as A1 (4711), separated by commas")
+        raise ArgumentError(str(export), reason, "one such as A1 (4711)")
     points = frame.set_index("student")
 
     def students_of_rows(columns: list[int]) -> list[str]:
