@@ -148,6 +148,12 @@ PLANS = [
 +         except BaseException:
 +             pass
 +     return found[0].astype(np.int32)
+# info: the judge's answers
+= info-form info-hidden partition-form decode-form
++ from accelviz.course.checks.blocks import right_pack_info as pack_info
++ from accelviz.course.checks.remote import RIGHT_HELPERS
++
++ def unpack_info(info): return RIGHT_HELPERS["unpack_info"](info)
 """,
     ),
 ]

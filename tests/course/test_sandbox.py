@@ -145,6 +145,9 @@ def test_the_output_of_a_notebook_is_limited_too():
     assert 80_000 < len(nbformat.writes(notebook)) < 200_000
     assert [len(cell.outputs) for cell in notebook.cells[10:]] == [1, 1, 1]
     assert notebook.cells[11].outputs[0].evalue.startswith("yyy")
+    source = "for _ in range(120): display({'text/plain': ''}, raw=True)"
+    _, notebook = run(student_cell(source), student_cell(source), graded("0.5"), limits=limits)
+    assert [len(cell.outputs) for cell in notebook.cells] == [120, 0, 1]
 
 
 def test_output_is_limited_and_the_value_is_kept():

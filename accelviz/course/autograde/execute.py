@@ -19,8 +19,9 @@ from accelviz.course.autograde.cells import is_locked
 from accelviz.course.autograde.outputs import valid_text
 from accelviz.course.autograde.sandbox import run
 
-#: Beginnings of formulas in a text cell; each one without an end is sought to the end of the text.
-_MAX_FORMULAS = 400
+#: Most beginnings of formulas and rules of tables in a text cell: what follows one is read to the
+#: end of the text, and again for the next one.
+_MOST = {r"\\(?=[(\[])|\$\$": 400, r"(?m)^(?=[^\n]*\|)(?:[-:|]|[^\S\n])+$": 50}
 #: Most letters of code that a page colors: lexers take a time that grows as the square of them, and
 #: those of languages other than Python, which a fence may name, any.
 _MAX_COLORED = 20_000
@@ -76,7 +77,8 @@ class PlainText(preprocessors.NbGraderPreprocessor):
     Disables HTML by a zero-width space after each `<` that could begin a tag, and links that are
     not to the web, which may be scripts, by one before their target. Pictures of the web become
     links, as a browser that fetches one tells when the page is read. Attached ones get a number for
-    a name and are shown once: a name that is not found stops a page. So do formulas without an end.
+    a name and are shown once: a name that is not found stops a page. So do formulas and tables that
+    have no end.
     """
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
@@ -114,8 +116,9 @@ class PlainText(preprocessors.NbGraderPreprocessor):
             text = re.sub(r"<(?=[A-Za-z/!?])", "<\u200b", text)
             text = re.sub(r"\\(?=href)", "\\\\\u200b", _OTHER_LINK.sub("]\u200b", text))
             text = _OTHER_PICTURE.sub("!\u200b", text)
-            if len(re.findall(r"\\[(\[]|\$\$", text)) > _MAX_FORMULAS:
-                text = re.sub(r"\\(?=[(\[])|\$\$", "", text)
+            for pattern, most in _MOST.items():
+                if len(re.findall(pattern, text)) > most:
+                    text = re.sub(pattern, "", text)
             cell.source = text
         return cell, resources
 

@@ -164,7 +164,7 @@ class _NotebookRun:
 
     def _within_total(self, outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return a cell's outputs, its last error alone if the notebook has shown too much."""
-        self.output_left -= len(str(outputs))
+        self.output_left -= len(str(outputs)) + 500 * len(outputs)  # a page takes time for each
         if self.output_left >= 0:
             return outputs
         errors = [output for output in outputs if output["output_type"] == "error"]

@@ -38,7 +38,7 @@ def trim_outputs(reply: Any, max_length: int) -> list[dict[str, Any]]:
     ending, left = f"\n(more than {max_length:,} bytes; the rest is dropped)\n", max_length
     outputs: list[dict[str, Any]] = []
     entries = reply.get("outputs") if isinstance(reply, dict) else None
-    for entry in entries[:10_000] if isinstance(entries, list) else []:
+    for entry in entries[:1_000] if isinstance(entries, list) else []:
         kind = entry.get("output_type") if isinstance(entry, dict) else None
         data = entry.get("data") if kind in ("display_data", "execute_result") else None
         if kind == "stream":

@@ -16,6 +16,7 @@ from typing import Any
 #: Packages (with a dot at the end) and modules with answers of A2 and A3.
 ANSWERS = (
     "accelviz.partition.",
+    "accelviz.course.checks.blocks",
     *(f"accelviz.strategies.{name}." for name in ("spmm", "sddmm")),
     *(f"accelviz.strategies.{name}" for name in ("cusparse", "fusegnn", "tc_gnn", "windows")),
 )
