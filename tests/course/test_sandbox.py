@@ -175,6 +175,21 @@ def test_what_a_cell_shows_is_kept_and_can_be_used_again():
 
 
 @pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("HTML('<table><tr><td>7</td></tr></table>')", "7"),
+        ("Latex('$x^2$')", "$x^2$"),
+        ("Markdown('**so**')", "**so**"),
+        ("SVG('<svg xmlns=\"http://www.w3.org/2000/svg\"/>')", "<IPython.core.display.SVG object>"),
+    ],
+)
+def test_the_text_of_what_is_displayed_is_shown(expression, text):
+    _, notebook = run(student_cell(f"from IPython.display import *\ndisplay({expression})"))
+    (output,) = notebook.cells[0].outputs
+    assert output.data["text/plain"].strip() == text
+
+
+@pytest.mark.parametrize(
     "setting",
     [
         "%config InlineBackend.figure_format = 'svg'",

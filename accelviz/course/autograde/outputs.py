@@ -12,6 +12,7 @@ import nbformat
 _NAME_LENGTH, _TEXT_LENGTH, _TRACEBACK_LINES = 100, 5_000, 100
 #: Kinds of data that are kept. HTML and SVG are not, because they may contain scripts.
 _MIME_TYPES = ("text/plain", "image/png", "image/jpeg")
+_TAG = re.compile(r"<[^<>]*>")
 #: Colors of a terminal, for which a page takes a time that grows as the square of their number, and
 #: signs that turn the direction of text, so that a person reads other code than Python runs.
 _CONTROL = re.compile(r"\x1b(?:\[[\d;?]*[A-Za-z]?)?|[\u202a-\u202e\u2066-\u2069]")
@@ -47,8 +48,11 @@ def trim_outputs(reply: Any, max_length: int) -> list[dict[str, Any]]:
             text = text if len(text) <= left else text[:left] + ending
             fields: dict[str, Any] = {"name": name, "text": text}
         elif isinstance(data, dict):
-            if "text/markdown" in data:  # its plain text is <IPython.core.display.Markdown object>
-                data = {**data, "text/plain": data["text/markdown"]}
+            plain = str(data.get("text/plain", ""))
+            if "text/markdown" in data or plain.startswith("<IPython.core.display."):  # no text
+                page = _TAG.sub(" ", str(data.get("text/html", "")))
+                text = data.get("text/markdown") or data.get("text/latex") or page or plain
+                data = {**data, "text/plain": text}
             present = [mime for mime in _MIME_TYPES if mime in data]
             fields = {"data": {mime: valid_text(data[mime]) for mime in present}}
         elif kind == "error":
