@@ -537,6 +537,8 @@ def test_a_submission_that_was_moved_away_stays_in_the_table():
         ("\u202eb\u2066a \x1b[8mhidden", "ba hidden"),
         (r"\(" * 30_000, "(" * 30_000),
         (r"\(a < b\)", r"\(a < b\)"),
+        ("- a\n > b\n" * 50, "- a\n > b\n" * 50),
+        ("- a\n >>b\n" * 200, "- a\nb\n" * 200),
         ("a|b\n-|-\n1|2\n" * 20, "a|b\n-|-\n1|2\n" * 20),
         ("|-\n" + "|-||\xa0-\n" * 3_000 + "|-|", "\n" * 3_001),
         ("[a](https://b.org/c_(d)) [e][f]", "[a](https://b.org/c_(d)) [e][f]"),

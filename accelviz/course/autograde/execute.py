@@ -19,9 +19,13 @@ from accelviz.course.autograde.cells import is_locked
 from accelviz.course.autograde.outputs import valid_text
 from accelviz.course.autograde.sandbox import run
 
-#: Most beginnings of formulas and rules of tables in a text cell: what follows one is read to the
-#: end of the text, and again for the next one.
-_MOST = {r"\\(?=[(\[])|\$\$": 400, r"(?m)^(?=[^\n]*\|)(?:[-:|]|[^\S\n])+$": 50}
+#: Most beginnings of formulas, lines of quotes and rules of tables in a text cell. What follows one
+#: is read to the end of the text, and again for the next one; lists and quotes lie in one another.
+_MOST = {
+    r"\\(?=[(\[])|\$\$": 400,
+    r"(?m)^[ \t>]*>": 60,
+    r"(?m)^(?=[^\n]*\|)(?:[-:|]|[^\S\n])+$": 50,
+}
 #: Most letters of code that a page colors: lexers take a time that grows as the square of them, and
 #: those of languages other than Python, which a fence may name, any.
 _MAX_COLORED = 20_000
@@ -78,7 +82,7 @@ class PlainText(preprocessors.NbGraderPreprocessor):
     not to the web, which may be scripts, by one before their target. Pictures of the web become
     links, as a browser that fetches one tells when the page is read. Attached ones get a number for
     a name and are shown once: a name that is not found stops a page. So do formulas and tables that
-    have no end.
+    have no end, and quotes of lists of quotes.
     """
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
