@@ -72,7 +72,7 @@ FAMILIES: list[tuple[str, str, list[dict[str, Any]], Any, Any, tuple[str, ...]]]
             *(operation, strategy, [{"block_size": size}]),
             # Even and odd numbers of groups, one group, and fewer edges than groups.
             (1, 5, 7, size // 3, size // 2, size - 1, size, size + 1, 2 * size + 3),
-            *((5, size // 3, min(size + 1, 800)), EDGES),
+            *((5, size // 3, min(size + 1, 400)), EDGES),
         )
         for operation in ("spmm", "spmm_gradient")
         for strategy in ("fusegnn_gas", "fusegnn_gar")

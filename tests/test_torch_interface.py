@@ -329,15 +329,12 @@ def test_other_graphs_are_not_compiled_again(case):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("case", ["gcn", "sage max", "gat"])
-def test_inductor_compiles_a_training_step(case):
+@pytest.mark.parametrize(("case", "weighted"), [("gcn", True), ("sage max", False), ("gat", False)])
+def test_inductor_compiles_a_training_step(case, weighted):
     layer = layer_of(ours, case)
+    arguments = features(), edges(), *([weights()] if weighted else [])
     compiled = torch.compile(layer, fullgraph=True)
-    assert_alike(outcome(compiled, features(), edges()), outcome(layer, features(), edges()))
-    weighted = layer_of(ours, "gcn")
-    compiled = torch.compile(weighted, fullgraph=True)
-    expected = outcome(weighted, features(), edges(), weights())
-    assert_alike(outcome(compiled, features(), edges(), weights()), expected)
+    assert_alike(outcome(compiled, *arguments), outcome(layer, *arguments))
 
 
 @each_kind
