@@ -396,40 +396,42 @@ BLOCKS = table(
 SCHEMES = table(
     A3,
     """
-# scheme: numbers of the class, a property, a method for the workload
-- block_warps, warp_nzs = 12, 32
-+ block_warps, warp_nzs = self.block_warps, self.nonzeros
--     def build(
-+     block_warps = 12
-+
+# scheme: numbers of the class, a property, a static method for the workload
+- warp_nzs = 32
++ warp_nzs = self.nonzeros
+-     def partition(
 +     @property
 +     def nonzeros(self):
-+         return 32
++         return self.block_warps + 20
 +
-+     def build(
-# scheme: functools.partial of a function of the notebook
-- class MyScheme
-+ import functools
++     def partition(
+-     def workload(self, matrix, metadata, start, stop):
++     @staticmethod
++     def workload(matrix, metadata, start, stop):
++         self = MyScheme
+# scheme: a tuple of lists, with the order as numbers
+- return Partition(len(metadata), self.block_warps, metadata, order, zero_output=True)
++ return len(metadata), self.block_warps, [*blocks], order.order.tolist(), True
+- metadata[block].tolist()
++ map(int, metadata[block])
+- reshape(-1, 3)
++ reshape(-1, 3).astype(np.int32)
+# scheme: 16 bits, and numbers of the matrix in it
+- reshape(-1, 3)
++ reshape(-1, 3).astype(np.uint16)
+# scheme: it prints, and its workload is a generator's
+- bound, pointers, lines
++ print(start)
++         return Workload(*np.array([*self.lines(matrix, metadata, start, stop)]).reshape(-1, 5).T)
 +
-+ def whole(function, start, stop):
-+     return function(start, stop)
-+
-+ class MyScheme
-- slice_workload,
-+ functools.partial(whole, slice_workload),
-# scheme: a lambda that prints
-- slice_workload,
-+ lambda start, stop: print(start) or slice_workload(start, stop),
-# scheme: settings of its own, lines of a dataclass, a name that is not ASCII
++     def lines(self, matrix, metadata, start, stop):
++         bound, pointers, lines
+- lines.append((block, warp, first + i, begin + part * run, length))
+-         return Workload(*np.array(lines, dtype=np.int64).reshape(-1, 5).T)
++ yield block, warp, first + i, begin + part * run, length
+# scheme: lines of a dataclass, a name that is not ASCII
 - class MyScheme
 + from dataclasses import astuple, dataclass
-+
-+ from accelviz.plans import Settings
-+
-+ @dataclass(frozen=True)
-+ class MySettings(Settings):
-+     block_warps: int = 12
-+     warp_nzs: int = 32
 +
 + @dataclass
 + class Line:
@@ -442,25 +444,20 @@ SCHEMES = table(
 + class MyScheme
 - name = "mine"
 + name = "Zoë – v2"
-+     Settings = MySettings
-- block_warps, warp_nzs = 12, 32
-+ block_warps, warp_nzs = settings.block_warps, settings.warp_nzs
 - lines.append((block, warp, first + i, begin + part * run, length))
 + lines.append(astuple(Line(block, warp, first + i, begin + part * run, length)))
 # scheme: it remembers its results, and a recursive helper's
 - class MyScheme
 + from functools import cache, lru_cache
 +
-+ class MyScheme
--         def slice_workload
-+         @cache
-+         def total(row):
-+             return int(degrees[row]) + total(row - 1) if row % 100 else int(pointers[row + 1])
++ @cache
++ def total(matrix, row):
++     before = total(matrix, row - 1) if row % 100 else int(matrix.row_pointers[row])
++     return int(matrix.degrees[row]) + before
 +
-+         @lru_cache(maxsize=100)
-+         def slice_workload
++ class MyScheme
 - begin = int(pointers[first + i]) + skip
-+ begin = total(first + i) - int(degrees[first + i]) + skip
++ begin = total(matrix, first + i) - int(matrix.degrees[first + i]) + skip
 # scheme: made by a function, with an option
 + ...
 + Base = MyScheme

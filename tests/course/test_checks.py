@@ -1,8 +1,6 @@
 """The checks of the assignments: sorting, schemes and their metrics, kernels, hidden inputs."""
 
-import collections
 import dataclasses
-import functools
 import re
 import sys
 import time
@@ -18,13 +16,17 @@ pytest.importorskip("nbformat")
 
 import accelviz
 from accelviz.course import checks
-from accelviz.course.checks import common, export, hidden, metrics, remote
+from accelviz.course.checks import common, hidden, metrics, remote
+from accelviz.course.scheme import Partition, Scheme
 from accelviz.emulator import compiler
-from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, PartitionError
+from accelviz.errors import (
+    AccelvizError,
+    ArgumentError,
+    DeviceUnavailable,
+    KernelError,
+    PartitionError,
+)
 from accelviz.measure import features
-from accelviz.ordering import Permutation
-from accelviz.plans import Buffers, Call, LaunchConfig, Layout, Plan, Provenance, Strategy
-from accelviz.strategies import SPMM
 from accelviz.workload import Workload
 from tests.compilers import needs_compiler
 from tests.course.wrong import A4, solution
@@ -219,92 +221,28 @@ def test_the_bounds_of_metrics_match_the_assignment_s_text(name):
     assert shares.waiting == shares.busiest_warp == shares.cut_parts == 1
 
 
-class Unplanned(Strategy):
-    """A scheme without a plan."""
+class Unplanned(Scheme):
+    """A scheme without a partition."""
 
-    operation = SPMM
     name = "unplanned"
 
-    def build(self, graph, widths, settings):
+    def partition(self, graph):
+        raise NotImplementedError
+
+    def workload(self, matrix, metadata, start, stop):
         raise NotImplementedError
 
 
-PLAN = accelviz.plan("cora", "graphblast")
-TABLE = np.zeros(1000)
-
-
-# Objects that a workload holds, and the bytes of their data in a pickle; arrays and objects of the
-# matrix have none, because the other process has them.
-@pytest.mark.parametrize(
-    ("held", "size"),
-    [
-        (np.zeros(1000), 8000),
-        (np.zeros(1000, np.int32)[200:500], 1200),
-        ([*range(1000, 2000)], 3000),  # 1000 integers of 2 bytes and an opcode
-        ({"rows": [1, 2], "table": np.zeros(300)}, 2400),
-        (pd.DataFrame({"x": np.zeros(400)}), 3200),
-        (PLAN.pattern.row_pointers[5:], 0),
-        (PLAN.pattern.row_pointers[::2], 0),
-        (PLAN.pattern, 0),
-        (PLAN.provenance.values, 0),  # noqa: PD011
-        (np.searchsorted, 0),
-        (b"x" * 1000, 1000),
-        (collections.deque([1, 2]), 0),
-        (10**3000, 1246),  # 3000 log2(10) bits and a sign bit
-        (TABLE.tolist().index, 9000),  # a method, with its list of 1000 floats and opcodes
-        (functools.partial(max, TABLE), 8000),
-    ],
-)
-def test_a_workload_s_data_are_counted_and_restored(held, size):
+def test_a_class_is_refused_and_an_error_of_partition_is_raised():
     graph = accelviz.load_graph("cora")
-    known = export.matrix(graph, None, None, PLAN.pattern)
-    known["values"] = PLAN.provenance.values  # noqa: PD011
-
-    def slice_workload(a, b):
-        return held, add(a, b)
-
-    def add(a, b):  # in a closure cell that has no value when slice_workload is defined
-        return a + b
-
-    data = export.packed(slice_workload, known)
-    assert size <= len(data) <= size + 3 * export.FREE_BYTES  # with the text of these functions
-    value, added = export.unpacked(data, known)(3, 4)
-    assert added == 7
-    if isinstance(held, np.ndarray | list | bytes | int):
-        assert np.array_equal(value, held)
-
-
-@pytest.mark.parametrize("is_long", [False, True])
-def test_a_variable_without_a_value_is_no_reason_to_refuse_a_function(is_long):
-    if is_long:
-        extra = 5
-
-    def slice_workload(a, b):
-        return extra if is_long else a + b
-
-    data = export.packed(slice_workload, {})
-    assert export.unpacked(data, {})(3, 4) == (5 if is_long else 7)
-
-
-def test_data_that_cannot_be_pickled_are_reported():
-    stream = (item for item in ())
-    with pytest.raises(AssertionError, match="holds what cannot be taken.*generator"):
-        export.packed(lambda a, b: stream, {})
-
-
-def test_a_class_is_refused_and_an_error_of_build_is_raised():
-    graph = accelviz.load_graph("cora")
-    with pytest.raises(AssertionError, match="no object of a class of Strategy"):
+    with pytest.raises(AssertionError, match="no object of a class of Scheme"):
         checks.schemes.form(Unplanned, graph)
     with pytest.raises(NotImplementedError):
         checks.schemes.form(Unplanned(), graph)
 
 
 def test_a_name_of_the_papers_schemes_is_refused():
-    def build(self, graph, widths, settings):
-        return accelviz.plan(graph, "graphblast", **widths)
-
-    named = type("Named", (Unplanned,), {"name": "accel_gcn", "build": build})
+    named = type("Named", (Unplanned,), {"name": "accel_gcn", "partition": lambda *_: (1, 4)})
     with pytest.raises(AssertionError, match="there is a scheme of the name 'accel_gcn' already"):
         checks.schemes.form(named(), accelviz.load_graph("cora"))
 
@@ -406,23 +344,15 @@ def test_a_kernel_can_be_timed_on_a_gpu():
     assert set(times["strategy"]) == {"yours", "gnnadvisor"}
 
 
-def planned(strategy, graph, widths, settings, layout, blocks):
-    """Return a plan with blocks of four warps whose outputs are not cleared."""
-    launch, buffers = LaunchConfig((blocks, 1, 1), 4), Buffers(zero_outputs=())
-    made_by = Provenance(strategy, graph.values, widths, settings)
-    return Plan(layout, (Call(launch),), buffers, made_by)
-
-
-class Uncleared(Strategy):
+class Uncleared(Scheme):
     """One block per row, or two (`split`); with `skip_empty` none for rows without nonzeros."""
 
-    operation = SPMM
     name = "uncleared"
 
-    def __init__(self, split, skip_empty):
-        self.split, self.skip_empty = split, skip_empty
+    def __init__(self, split, skip_empty, **changes):
+        self.split, self.skip_empty, self.changes = split, skip_empty, changes
 
-    def build(self, graph, widths, settings):
+    def partition(self, graph):
         table = []  # records (block, warp, row, first nonzero, number of nonzeros)
         for row in range(graph.n_rows):
             first, count = int(graph.row_pointers[row]), int(graph.degrees[row])
@@ -431,64 +361,40 @@ class Uncleared(Strategy):
                 table.append((len(table), 0, row, first, cut))
             if count or not self.skip_empty:
                 table.append((len(table), 0, row, first + cut, count - cut))
+        partition = Partition(len(table), 4, np.array(table).reshape(-1, 5))
+        return partition._replace(**self.changes)
 
-        def work(start, stop):
-            records = [record for record in table if start <= record[0] < stop]
-            return Workload(*np.array(records, dtype=np.int64).reshape(-1, 5).T)
-
-        return planned(self, graph, widths, settings, Layout(graph.pattern, work), len(table))
-
-
-class Sorted(Strategy):
-    """A scheme that sorts the rows, with some fields of its plan replaced."""
-
-    operation = SPMM
-    name = "sorted"
-
-    def __init__(self, **wrong):
-        self.wrong = wrong
-
-    def build(self, graph, widths, settings):
-        permutation = accelviz.degree_sort(graph)
-        walked, order = permutation.apply_to_pattern(graph.pattern)
-
-        def work(start, stop):
-            rows = np.arange(start * 4, min(stop * 4, graph.n_rows))
-            counts = walked.degrees[rows]
-            return Workload(rows // 4, rows % 4, rows, walked.row_pointers[rows], counts)
-
-        layout = Layout(graph.pattern, work, walked, permutation, order)
-        layout = dataclasses.replace(layout, **self.wrong)
-        return planned(self, graph, widths, settings, layout, -(-graph.n_rows // 4))
+    def workload(self, matrix, metadata, start, stop):
+        return Workload(*metadata[start:stop].T)
 
 
 @pytest.mark.parametrize(
-    ("check", "strategy", "message"),
+    ("check", "scheme", "message"),
     [
-        ("replays", Uncleared(False, True), "row 1 of .* has no line; zero_outputs"),
-        ("replays", Uncleared(True, False), "row 0 .* lies in several blocks; zero_outputs"),
+        ("replays", Uncleared(False, True), "row 1 of .* has no line; zero_output"),
+        ("replays", Uncleared(True, False), "row 0 .* lies in several blocks; zero_output"),
         ("replays", Uncleared(False, False), None),
-        ("replays", Sorted(), None),
-        ("form", Sorted(nonzero_order=None), "nonzero_order is not the one"),
-        ("form", Sorted(nonzero_order=np.arange(6)), "nonzero_order is not the one"),
-        ("form", Sorted(permutation=None), "walked and nonzero_order are not to be given"),
+        ("replays", Uncleared(True, True, zero_output=True), None),
+        ("form", Uncleared(False, False, order=[0, 1]), r"order has shape \(2,\)"),
+        ("form", Uncleared(False, False, order=[0, 1, 1]), "order: some rows are missing"),
+        ("form", Uncleared(False, False, metadata=[0.5]), "metadata is of float64"),
+        ("form", Uncleared(False, False, warps=3), "blocks have 3 warps"),
         (
             "form",
-            Sorted(permutation=Permutation(np.array([2, 1, 0]))),
-            "row_pointers of walked are not",
+            Uncleared(False, False, blocks="a"),
+            "invalid literal .* in what",
         ),
-        ("form", Sorted(workers_per_block=8), "blocks have 8 warps, and should have 4"),
     ],
 )
-def test_faults_of_a_plan_are_reported(check, strategy, message):
+def test_faults_of_a_partition_are_reported(check, scheme, message):
     graph = hidden.graph_of([4, 0, 2], 5, np.random.default_rng(0), "toy")
     check = getattr(checks.schemes, check)
-    if message is None:
-        check(strategy, {"toy": graph})
-        return
     argument = {"toy": graph} if check is checks.schemes.replays else graph
-    with pytest.raises(AssertionError, match=f"^toy.*: .*{message}"):
-        check(strategy, argument)
+    if message is None:
+        check(scheme, argument)
+        return
+    with pytest.raises((AssertionError, AccelvizError), match=f"^toy.*: .*{message}"):
+        check(scheme, argument)
 
 
 def test_a_sweep_of_another_graph_is_reported():
@@ -506,8 +412,8 @@ def test_a_sweep_of_another_graph_is_reported():
         checks.reports.sweep_numbers(table, accelviz.load_graph("cora"), 5)
 
 
-def test_a_plan_is_fetched_once_and_judged_by_all_tests(monkeypatch):
-    """A scheme cannot give a plan for each metric."""
+def test_a_partition_is_fetched_once_and_judged_by_all_tests(monkeypatch):
+    """A scheme cannot give a partition for each metric."""
     fetched = []
     monkeypatch.setattr(
         checks.schemes, "StudentScheme", lambda *arguments: fetched.append(arguments) or 7
@@ -515,9 +421,9 @@ def test_a_plan_is_fetched_once_and_judged_by_all_tests(monkeypatch):
     link = types.SimpleNamespace(shared={})
     graph = hidden.corner_graphs(1)["one long row"]
     for _ in range(3):  # tests make a scheme anew each
-        assert checks.schemes._scheme(remote.Remote(link, 0, "MyScheme()"), graph, 64) == 7
+        assert checks.schemes._scheme(remote.Remote(link, 0, "MyScheme()"), graph) == 7
     assert len(fetched) == 1
-    checks.schemes._scheme(remote.Remote(link, 0, "MyScheme()"), graph, 33)
+    checks.schemes._scheme(remote.Remote(link, 0, "Another()"), graph)
     assert len(fetched) == 2
 
 

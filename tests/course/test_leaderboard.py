@@ -27,30 +27,25 @@ pytestmark = pytest.mark.xdist_group("grader")
 ROW_PER_WARP = """
     import os
     import numpy as np
-    from accelviz.plans import Buffers, Call, LaunchConfig, Layout, Plan, Provenance, Strategy
-    from accelviz.strategies import SPMM
+    from accelviz.course.scheme import Partition, Scheme
     from accelviz.workload import Workload
 
-    class Mine(Strategy):
-        operation = SPMM
+    class Mine(Scheme):
         name = "row_per_warp"
 
-        def build(self, graph, widths, settings):
+        def partition(self, graph):
             n = graph.shape[0]
+            return Partition(max(1, -(-n // 4)), 4)
 
-            def slice_workload(start, stop):
-                rows = np.arange(start * 4, min(stop * 4, n))
-                counts = graph.degrees[rows]
-                return Workload(rows // 4, rows % 4, rows, graph.row_pointers[rows], counts)
-
-            launch = LaunchConfig((max(1, -(-n // 4)), 1, 1), 4)
-            made_by = Provenance(self, graph.values, widths, settings)
-            return Plan(Layout(graph.pattern, slice_workload), (Call(launch),), Buffers(), made_by)
+        def workload(self, matrix, metadata, start, stop):
+            rows = np.arange(start * 4, min(stop * 4, matrix.n_rows))
+            counts = matrix.degrees[rows]
+            return Workload(rows // 4, rows % 4, rows, matrix.row_pointers[rows], counts)
 """
 SUBMISSIONS = {
     "ada": ROW_PER_WARP,
     "bob": ROW_PER_WARP.replace(
-        "counts = graph.degrees[rows]", "counts = graph.degrees[rows] // 2"
+        "counts = matrix.degrees[rows]", "counts = matrix.degrees[rows] // 2"
     ),
     "cleo": ROW_PER_WARP.replace("n = graph.shape[0]\n", "os.abort()\n"),
     "dan": "x = 1",

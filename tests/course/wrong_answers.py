@@ -181,63 +181,40 @@ SCHEMES = table(
 +     name = 'mine'
 # scheme: a warp a row, rows by degree
 = waiting=6.21 busiest=3.13 metadata=3.88 cuts=4.66
-+ class MyScheme(Strategy):
-+     operation = SPMM
++ class MyScheme(RowSplit):
 +     name = "sorted rows"
-+     summary = "a warp a row, rows by degree"
 +
-+     def build(self, graph, widths, settings):
-+         permutation = accelviz.degree_sort(graph)
-+         walked, nonzero_order = permutation.apply_to_pattern(graph.pattern)
-+
-+         def slice_workload(start, stop):
-+             rows = np.arange(start * 4, min(stop * 4, graph.n_rows))
-+             counts = walked.degrees[rows]
-+             return Workload(rows // 4, rows % 4, rows, walked.row_pointers[rows], counts)
-+
-+         return Plan(
-+             Layout(graph.pattern, slice_workload, walked, permutation, nonzero_order),
-+             (Call(LaunchConfig((-(-graph.n_rows // 4), 1, 1), 4)),),
-+             Buffers(zero_outputs=()),
-+             Provenance(self, graph.values, widths, settings),
-+         )
++     def partition(self, graph):
++         return super().partition(graph)._replace(order=accelviz.degree_sort(graph))
 # scheme: equal shares, wherever rows end
 = waiting=7.96 metadata=4.98 cuts=2.13
-+ class MyScheme(Strategy):
-+     operation = SPMM
++ class MyScheme(Scheme):
 +     name = "equal shares"
 +     summary = "32 nonzeros a warp, wherever rows end"
 +
-+     def build(self, graph, widths, settings):
-+         pointers, warps = graph.row_pointers, -(-graph.nnz // 32)
++     def partition(self, graph):
++         return Partition(-(-graph.nnz // 256), 8, zero_output=True)
 +
-+         def slice_workload(start, stop):
-+             lines = []
-+             for warp in range(start * 8, min(stop * 8, warps)):
-+                 first, last = warp * 32, min((warp + 1) * 32, graph.nnz)
-+                 row = int(np.searchsorted(pointers, first, side="right")) - 1
-+                 while first < last:
-+                     end = min(last, int(pointers[row + 1]))
-+                     if end > first:
-+                         lines.append((warp // 8, warp % 8, row, first, end - first))
-+                     first, row = end, row + 1
-+             return Workload(*np.array(lines, dtype=np.int64).reshape(-1, 5).T)
-+
-+         return Plan(
-+             Layout(graph.pattern, slice_workload),
-+             (Call(LaunchConfig((-(-warps // 8), 1, 1), 8)),),
-+             Buffers(zero_outputs=("Y",)),
-+             Provenance(self, graph.values, widths, settings),
-+         )
++     def workload(self, matrix, metadata, start, stop):
++         pointers, lines = matrix.row_pointers, []
++         for warp in range(start * 8, min(stop * 8, -(-matrix.nnz // 32))):
++             first, last = warp * 32, min((warp + 1) * 32, matrix.nnz)
++             row = int(np.searchsorted(pointers, first, side="right")) - 1
++             while first < last:
++                 end = min(last, int(pointers[row + 1]))
++                 if end > first:
++                     lines.append((warp // 8, warp % 8, row, first, end - first))
++                 first, row = end, row + 1
++         return Workload(*np.array(lines, dtype=np.int64).reshape(-1, 5).T)
 # scheme: rows without nonzeros are never written
 = product product-corners
-- zero_outputs=("Y",)
-+ zero_outputs=()
+- zero_output=True
++ zero_output=False
 # scheme: the last block is lost
 = form cover-ragged cover-hub cover-bounds cover-tall corners slices product product-corners
 = waiting busiest metadata cuts
-- len(metadata), 1, 1
-+ max(0, len(metadata) - 1), 1, 1
+- Partition(len(metadata)
++ Partition(max(0, len(metadata) - 1)
 # scheme: the last nonzero of a long row is lost where it is alone in its block
 = cover-bounds corners slices product product-corners waiting=6.4 busiest=4.8 metadata=4 cuts=4.8
 - range(0, int(degrees[row]), b
@@ -254,33 +231,39 @@ SCHEMES = table(
 # scheme: blocks of one warp
 = form cover-ragged cover-hub cover-bounds cover-tall corners slices product product-corners
 = waiting busiest metadata cuts
-- block_warps, warp_nzs = 12, 32
-+ block_warps, warp_nzs = 1, 32
+- block_warps = 12
++ block_warps = 1
 # scheme: Accel-GCN under another name
 = form cover-ragged cover-hub cover-bounds cover-tall corners slices product product-corners
 = waiting busiest metadata cuts
-+ class MyScheme(Strategy):
-+     operation = SPMM
++ class MyScheme(Scheme):
 +     name = 'mine'
 +
-+     def build(self, graph, widths, settings):
-+         return accelviz.plan(graph, 'accel_gcn', **widths)
-# scheme: the whole workload is held, and called no metadata
++     def partition(self, graph):
++         plan = accelviz.plan(graph, 'accel_gcn', 32)
++         self.plan = plan
++         blocks, warps = plan.launch.n_blocks, plan.launch.warps_per_block
++         return Partition(blocks, warps, plan.metadata, plan.permutation, True)
++
++     def workload(self, matrix, metadata, start, stop):
++         return self.plan.workload(start, stop)
+# scheme: the whole workload is in the metadata
 = metadata
-- def slice_workload(start, stop):
-+ def slowly(start, stop):
--         return Plan(
-+         whole = slowly(0, len(metadata))
+- def workload(
++ def slowly(
+- reshape(-1, 3)
++ reshape(-1, 3)
++         whole = self.slowly(order.apply_to_pattern(graph.pattern)[0], metadata, 0, len(metadata))
++         names = 'block', 'warp', 'row', 'nz_start', 'nz_count'
++         whole = np.stack([whole[name] for name in names])
+- metadata, order,
++ whole, order,
+- reshape(-1, 5).T)
++ reshape(-1, 5).T)
 +
-+         def slice_workload(start, stop):
-+             first, last = np.searchsorted(whole.block, [start, stop])
-+             names = ('block', 'warp', 'row', 'nz_start', 'nz_count')
-+             return Workload(*(whole[name][first:last] for name in names))
-+
-+         return Plan(
--                 metadata=metadata,
--
-+
++     def workload(self, matrix, metadata, start, stop):
++         first, last = np.searchsorted(metadata[0], [start, stop])
++         return Workload(*metadata[:, first:last])
 """,
 )
 

@@ -33,8 +33,7 @@ class Metrics:
     waiting: float
     #: Nonzeros of the busiest warp, a lower bound of the run time.
     busiest_warp: float
-    #: Bytes of the plan's metadata. For a student's scheme: the larger of these and the bytes that
-    #: `slice_workload` holds.
+    #: Bytes of the plan's metadata.
     metadata_bytes: float
     #: Parts of rows that are split over blocks. Each costs one atomic addition in global memory per
     #: column.
@@ -90,6 +89,5 @@ def measured(plan: Plan) -> Metrics:
     work, statistics = plan.workload(), plan.statistics
     parts = np.unique(np.stack([work.row.astype(np.int64), work.block], axis=1), axis=0)
     blocks_per_row = np.bincount(parts[:, 0], minlength=1)
-    metadata_bytes = max(plan.metadata_bytes, getattr(plan.strategy, "held", 0))
     cut_parts = int(blocks_per_row[blocks_per_row > 1].sum())
-    return Metrics(statistics.idle_share, statistics.largest, metadata_bytes, cut_parts)
+    return Metrics(statistics.idle_share, statistics.largest, plan.metadata_bytes, cut_parts)

@@ -1,8 +1,7 @@
 """Checks of assignment A3: a student's own partition scheme, compared with the papers' schemes.
 
-A partition scheme (`Strategy`) distributes a matrix's nonzeros over thread blocks and warps. The
-student's object stays in the submission's process. `StudentScheme` fetches its plan as plain data,
-validates it, and presents it to the checks as a strategy of the library.
+The student's object (`course.scheme.Scheme`) stays in the submission's process. `StudentScheme`
+fetches its partition and workload as plain data, validates them, and presents them to the checks.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,21 +17,17 @@ import pandas as pd
 from accelviz.course.autograde.common import clean
 from accelviz.course.checks import hidden
 from accelviz.course.checks.common import case, graph_data, integers, require, share_of
-from accelviz.course.checks.export import COLUMNS, FREE_BYTES
-from accelviz.course.checks.export import table as as_table
 from accelviz.course.checks.metrics import N_COLS, Metrics, compared
 from accelviz.course.checks.remote import call_in_submission, link_of, name_of
+from accelviz.course.scheme import Partition, Scheme
 from accelviz.devices import find_device
-from accelviz.graph import Graph
+from accelviz.graph import Graph, Pattern
 from accelviz.measure import check, features
 from accelviz.measure.accuracy import Oracle
-from accelviz.ordering import Permutation
-from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
-from accelviz.plans.launch import Call, LaunchConfig
-from accelviz.plans.settings import Settings
-from accelviz.strategies import REGISTRY, SPMM
+from accelviz.plans import Plan
+from accelviz.strategies import REGISTRY
 from accelviz.strategies import plan as make_plan
-from accelviz.workload import Workload
+from accelviz.workload import COLUMNS, Workload
 
 Graphs = Mapping[str, Graph]
 #: Warps of a block. One warp would never wait for another; CUDA allows at most 32.
@@ -45,15 +39,15 @@ def form(strategy: Any, graph: Graph) -> None:
 
     Parameters
     ----------
-    strategy : Strategy
+    strategy : Scheme
         The student's.
     graph : Graph
 
     Raises
     ------
     AssertionError, AccelvizError
-        If it is no Strategy, has no name of its own, is derived from one of the papers' schemes,
-        has blocks of fewer than 4 or more than 32 warps, or does not cover the graph.
+        If it is no Scheme, has no name of its own, has blocks of fewer than 4 or more than 32
+        warps, or does not cover the graph.
     """
     covers(strategy, {graph.name: graph})
 
@@ -66,10 +60,10 @@ def covers(strategy: Any, graphs: Graphs) -> None:
 
 
 def slices(strategy: Any, graphs: Graphs) -> None:
-    """Require that `slice_workload` of any range of blocks return that part of the workload."""
+    """Require that `workload` of any range of blocks return that part of the whole."""
     for name, graph in graphs.items():
         with case(name):
-            scheme = _scheme(strategy, graph, N_COLS)
+            scheme = _scheme(strategy, graph)
             plan = scheme.plan(graph, N_COLS)
             plan.check()
             whole, n_blocks = plan.workload(), plan.launch.n_blocks
@@ -79,14 +73,14 @@ def slices(strategy: Any, graphs: Graphs) -> None:
                 ranges += [(start, min(start + step, n_blocks)) for start in starts]
             parts = scheme.parts(ranges)
             require(len(parts) == len(ranges), "a part of the workload is missing")
-            require(len(parts[0]) == 0, "slice_workload(0, 0) should have no record")
+            require(len(parts[0]) == 0, "workload of no blocks should have no record")
             for (start, stop), part in zip(ranges, parts, strict=True):
                 inside = (whole.block >= start) & (whole.block < stop)
                 for column in COLUMNS:
                     require(
                         np.array_equal(part[column], whole[column][inside]),
-                        f"slice_workload{start, stop} gives other records than slice_workload for "
-                        f"all blocks: the column {column} differs",
+                        f"workload of blocks {start} to {stop - 1} gives other records than that "
+                        f"of all blocks: the column {column} differs",
                     )
 
 
@@ -116,7 +110,7 @@ def earned(strategy: Any, graphs: Graphs, metric: str, points: float) -> float:
 
     Parameters
     ----------
-    strategy : Strategy
+    strategy : Scheme
     graphs : mapping of str to Graph
         The share of the points is the mean over these graphs.
     metric : {"waiting", "busiest_warp", "metadata_bytes", "cut_parts"}
@@ -154,7 +148,7 @@ def table(strategy: Any, graphs: Graphs) -> pd.DataFrame:
 
     Parameters
     ----------
-    strategy : Strategy
+    strategy : Scheme
     graphs : mapping of str to Graph
 
     Returns
@@ -177,7 +171,7 @@ def measures(strategy: Any, seed: int) -> list[dict[str, Any]]:
 
     Parameters
     ----------
-    strategy : Strategy or str
+    strategy : Scheme or str
         The student's, or the name of a paper's.
     seed : int
 
@@ -217,86 +211,73 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
 
     Only numbers come from the student's code: workload, order of the rows, metadata.
     """
-    return _scheme(strategy, graph, n_cols).plan(graph, n_cols)
+    return _scheme(strategy, graph).plan(graph, n_cols)
 
 
-def _scheme(strategy: Any, graph: Graph, n_cols: int) -> StudentScheme:
-    """Return a scheme's plan for a graph, which all tests of a submission share."""
+def _scheme(strategy: Any, graph: Graph) -> StudentScheme:
+    """Return a scheme's partition of a graph, which all tests of a submission share."""
     link = link_of(strategy)
     shared = {} if link is None else link.shared
     data = (getattr(item, "tobytes", item.__repr__)() for item in graph_data(graph))
-    key = name_of(strategy), *data, n_cols
+    key = name_of(strategy), *data
     if key not in shared:
-        shared[key] = StudentScheme(strategy, graph, n_cols)
+        shared[key] = StudentScheme(strategy, graph)
     return shared[key]
 
 
-class StudentScheme(Strategy):
-    """A student's scheme after it has planned for one graph, as a strategy of the library.
+class StudentScheme(Scheme):
+    """A student's scheme after it has partitioned one graph, as plain data.
 
-    `held` is the size in bytes of the data that `slice_workload` keeps, less `FREE_BYTES`. Raises
-    AssertionError if the plan's data are malformed or outside the limits of the assignment.
+    Raises AssertionError if the partition is malformed or outside the limits of the assignment.
     """
 
-    operation = SPMM
     name = "theirs"
 
-    def __init__(self, strategy: Any, graph: Graph, n_cols: int) -> None:
-        matrix = graph_data(graph)
-        data = call_in_submission(
-            strategy, "accelviz.course.checks.export:exported", matrix, n_cols
-        )
-        require(isinstance(data, dict), "the scheme gave no plan")
+    def __init__(self, scheme: Any, graph: Graph) -> None:
+        self._scheme, self._data = scheme, graph_data(graph)
+        data = call_in_submission(scheme, "accelviz.course.scheme:exported", self._data)
+        require(isinstance(data, dict), "the scheme gave no partition")
         self.name = str(data.get("name"))[:60]  # type: ignore[misc]
         is_paper = self.name in [paper.name for paper in REGISTRY]
         require(not is_paper, f"there is a scheme of the name {self.name!r} already")
-        blocks, warps, zeros = (data.get(name) for name in ("blocks", "warps", "zero_outputs"))
+        blocks, warps, order, metadata = map(data.get, ("blocks", "warps", "order", "metadata"))
         _require_between("blocks have {} warps", warps, MIN_WARPS, MAX_WARPS)
         max_blocks = 10 * (graph.nnz + graph.n_rows) + 1_000
         _require_between("the grid has {} blocks", blocks, 0, max_blocks)
-        require(
-            isinstance(zeros, list | tuple) and set(zeros) <= {"Y"},
-            f'zero_outputs is {zeros!r}, and should be ("Y",) or ()',
-        )
-        order, permutation, nonzero_order = data.get("order"), None, None
-        walked = graph.pattern
         if order is not None:
-            rows = integers("order", order, (graph.n_rows,))
-            permutation = Permutation(rows.astype(np.int32))
-            require(np.array_equal(permutation.order, rows), "the order's numbers overflow")
-            walked, nonzero_order = permutation.apply_to_pattern(graph.pattern)
-        held, metadata = data.get("held"), data.get("metadata")
-        require(isinstance(held, bytes), "what the workload holds is not known")
-        self.held = max(0, len(held or b"") - FREE_BYTES)
-        self._plan, self._link = data.get("plan"), link_of(strategy)
-        self._arguments = (held, matrix, None if permutation is None else permutation.order)
-        (whole,) = self.parts([(0, int(blocks))])
+            order = integers("order", order, (graph.n_rows,))
+        if metadata is not None:  # in the dtype that the scheme gave them, whose bytes count
+            metadata = np.asarray(metadata)
+            integers("metadata", metadata, metadata.shape)
+        zero_output = bool(data.get("zero_output"))
+        self._partition = Partition(blocks, warps, metadata, order, zero_output)
+        (whole,) = self.parts([(0, blocks)])
         in_grid = len(whole) == 0 or (whole.block[0] >= 0 and whole.block[-1] < blocks)
         in_order = in_grid and not np.any(np.diff(whole.block) < 0)
         require(in_order, "blocks are out of order, or too many")
-        self._launch = LaunchConfig((int(blocks), 1, 1), int(warps))
-        self._buffers = Buffers(zero_outputs=tuple(zeros))
-        self._layout = Layout(
-            graph.pattern,
-            partial(_blocks_of, whole),
-            walked,
-            permutation,
-            nonzero_order,
-            None if metadata is None else np.asarray(metadata),
-        )
+        self._whole = whole
+
+    def partition(self, graph: Graph) -> Partition:
+        """Return the student's partition."""
+        return self._partition
+
+    def workload(self, matrix: Pattern, metadata: Any, start: int, stop: int) -> Workload:
+        """Return a part of the student's workload."""
+        first, last = np.searchsorted(self._whole.block, [start, stop])
+        return Workload(*(self._whole[name][first:last] for name in COLUMNS))
 
     def parts(self, ranges: list[tuple[int, int]]) -> list[Workload]:
         """Return the workload of each range of blocks, computed in the twin process.
 
-        The twin has run the same cells but has not planned for this graph (see `export`). Outside
-        of grading there is no twin, and the plan in this process computes them.
+        The twin has run the same cells but has not partitioned this graph: it has the matrix and
+        the metadata alone. Outside of grading there is no twin, and this process computes them.
         """
-        if self._link is None:
-            assert isinstance(self._plan, Plan)
-            tables = [as_table(self._plan.workload(*blocks)) for blocks in ranges]
-        else:
-            request = {"do": "run", "function": "accelviz.course.checks.export:slices"}
-            tables = self._link.to("twin").request(request, *self._arguments, ranges)
+        scheme = self._scheme
+        if link := link_of(scheme):
+            name = name_of(scheme).removesuffix("()")
+            scheme = link.to("twin").request({"do": "get", "name": name})()
+        arguments = self._data, self._partition.order, self._partition.metadata, ranges
+        tables = call_in_submission(scheme, "accelviz.course.scheme:slices", *arguments)
         require(isinstance(tables, list), "the workload is no table")
         parts = []
         for records in tables:
@@ -308,22 +289,12 @@ class StudentScheme(Strategy):
             parts.append(Workload(*columns))
         return parts
 
-    def build(self, graph: Graph, widths: Widths, settings: Settings) -> Plan:
-        """Return the plan."""
-        provenance = Provenance(self, graph.values, widths, settings)
-        return Plan(self._layout, (Call(self._launch),), self._buffers, provenance)
-
 
 def _require_between(text: str, number: Any, least: int, most: int) -> None:
     require(
         isinstance(number, int) and least <= number <= most,
         f"{text.format(number)}, and should have {least} to {most:,}",
     )
-
-
-def _blocks_of(whole: Workload, start: int, stop: int) -> Workload:
-    first, last = np.searchsorted(whole.block, [start, stop])
-    return Workload(*(whole[name][first:last] for name in COLUMNS))
 
 
 def _require_one_block_per_row(plan: Plan) -> None:
@@ -340,5 +311,5 @@ def _require_one_block_per_row(plan: Plan) -> None:
         require(
             not wrong.any(),
             f"row {wrong.argmax() if wrong.size else 0} of the walked pattern {fault}; "
-            'zero_outputs=("Y",) is needed',
+            "zero_output=True is needed",
         )
