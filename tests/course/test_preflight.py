@@ -83,6 +83,23 @@ def test_unanswered_cells_are_harmless_unless_all_are(assignment, check, blank, 
     assert problem_of(checked, "blank").text == says
 
 
+@pytest.mark.parametrize("text", ["![a](plot.png)", "<img src='plot.png'>", "![](https://a.b/c)"])
+def test_a_picture_that_is_not_in_the_notebook_is_reported(assignment, check, text):
+    notebook = tiny.answered(assignment.released, why=f"See ![here](attachment:a.png). {text}")
+    problem = problem_of(check(notebook), "picture")
+    assert problem.harmless
+    assert problem.text.startswith("Cell 9 shows a picture of a file")
+    assert kinds(check(tiny.answered(assignment.released, why="![here](attachment:a.png)"))) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="submissions are not confined on Windows")
+def test_a_blank_answer_is_not_to_be_mended_too(assignment, check):
+    checked = run_visible_tests(check(tiny.answered(assignment.released, total=None)))
+    texts = [problem.text for problem in checked.problems]
+    assert texts[0] == "No answer yet in cell 7 ('total')."
+    assert [text.partition(":")[0] for text in texts[1:]] == ["Cell 8 ('test-total') fails"]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="submissions are not confined on Windows")
 def test_failing_cells_are_reported(assignment, check):
     wrong = tiny.answered(assignment.released, double="def double(x): return x")

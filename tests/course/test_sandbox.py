@@ -177,7 +177,7 @@ def test_what_a_cell_shows_is_kept_and_can_be_used_again():
 @pytest.mark.parametrize(
     ("expression", "text"),
     [
-        ("HTML('<table><tr><td>7</td></tr></table>')", "7"),
+        ("HTML('<table><tr><td>7</td></tr>\\n<tr><td>8')", "7 \n   8"),
         ("Latex('$x^2$')", "$x^2$"),
         ("Markdown('**so**')", "**so**"),
         ("SVG('<svg xmlns=\"http://www.w3.org/2000/svg\"/>')", "<IPython.core.display.SVG object>"),

@@ -50,7 +50,8 @@ def trim_outputs(reply: Any, max_length: int) -> list[dict[str, Any]]:
         elif isinstance(data, dict):
             plain = str(data.get("text/plain", ""))
             if "text/markdown" in data or plain.startswith("<IPython.core.display."):  # no text
-                page = _TAG.sub(" ", str(data.get("text/html", "")))
+                page = " ".join(str(data.get("text/html", "")).split())
+                page = _TAG.sub(" ", page.replace("</tr>", "\n"))
                 text = data.get("text/markdown") or data.get("text/latex") or page or plain
                 data = {**data, "text/plain": text}
             present = [mime for mime in _MIME_TYPES if mime in data]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ _MAX_BYTES = 50_000_000
 _MAX_CELLS, _MAX_CHARACTERS = 500, 100_000
 #: Metadata of cells that are read; `id` is of older notebooks.
 _METADATA = {"nbgrader", "deletable", "editable", "id"}
+#: Pictures that are not in the notebook.
+_PICTURE = re.compile(r"!\[[^][]*\]\((?!attachment:)|<img\b", re.I)
 #: Most characters of a text cell, and of ten of them: brackets take a page quadratic time.
 _MAX_TEXT = 20_000
 
@@ -82,12 +85,13 @@ def run_visible_tests(checked: Checked) -> Checked:
     released = {cell.source for cell in checked.assignment.released.cells}
     for result in filter(lambda result: result.problem, runs):
         question = f" ({result.question!r})" if result.question else ""
-        if not question and notebook.cells[result.index].source in released:
-            continue  # it compares with the library, whose answers are not there
+        cell = notebook.cells[result.index]
+        if not is_locked(cell) and cell.source in released:
+            continue  # blank, or it compares with the library, whose answers are not there
         text = f"Cell {result.index + 1}{question} fails: {result.problem}"
         if not question:
             ending = "That costs nothing, unless an answer needs what this cell defines."
-        elif is_locked(notebook.cells[result.index]):
+        elif is_locked(cell):
             ending = "A test says so; look at what it tests."
         else:
             ending = "Mend it."
@@ -118,6 +122,11 @@ def _examine(path: Path, known: list[Assignment]) -> Checked:
             problems.append(Problem("size", text, f"At most {most:,} are read."))
             cell.source = "raise ValueError('too long')" if is_code else cell.source[:most]
         left -= 0 if is_code else len(cell.source)
+        if not is_code and _PICTURE.search(cell.source):
+            text = (
+                f"Cell {k + 1} shows a picture of a file or of the web, and who grades sees none."
+            )
+            problems.append(Problem("picture", text, "Paste it into the cell.", harmless=True))
     problems += repair(original.cells, notebook)
     # of a student's metadata no more is needed, and tools obey them: exporters hide what they say
     notebook.metadata = copy.deepcopy(original.metadata)

@@ -38,7 +38,7 @@ class Problem:
     """A fault of a submission."""
 
     #: `unreadable`, `name`, `duplicate`, `metadata`, `missing`, `changed`, `renewed`,
-    #: `order`, `size`, `blank` or `test`.
+    #: `order`, `size`, `picture`, `blank` or `test`.
     kind: str
     #: Description in one or two sentences, and advice to the student.
     text: str
