@@ -576,6 +576,31 @@ def test_processes_of_a_submission_do_not_work_at_the_same_time(begins):
     assert run(student_cell(source), graded(textwrap.dedent(test)))[0] == ["", ""]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a limit of address space")
+def test_the_processes_of_a_submission_share_their_memory():
+    source = """
+        import os, time
+        def hold():
+            global block
+            block = bytearray(b"x") * 300_000_000
+            if not os.fork():
+                block[::4096] = bytes(len(block[::4096]))
+                time.sleep(100)
+            time.sleep(2)
+        """
+    test = """
+        # needs the twin: checks.schemes
+        from accelviz.course.checks.remote import link_of
+        hold()
+        link_of(hold).to("twin").request({"do": "get", "name": "hold"})()
+        """
+    limits = Limits(cell_seconds=30, seconds=90, memory_gib=0.6)
+    problems, _ = run(student_cell(source), graded("hold()"), limits=limits)
+    assert problems == ["", ""]
+    problems, _ = run(student_cell(source), graded(textwrap.dedent(test)), limits=limits)
+    assert problems == ["", GREEDY]
+
+
 def test_too_many_files_end_a_submission():
     source = """
         import time

@@ -30,6 +30,8 @@ _WATCH_SECONDS, _MAX_FILES, _MAX_SOCKETS = 0.5, 20_000, 1_000
 _STOP_SECONDS = 20.0
 GREEDY = "the submission was ended (too many processes, processors or files, or too much memory)"
 _AT_REST = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE)
+#: Bytes that each process of the submission, and those that it started, had at the last look.
+_memory: dict[Child, int] = {}
 _STAND_INS = Path(__file__).with_name("stand_ins.py")
 
 
@@ -75,7 +77,8 @@ class Child:
         self._known_processes: list[psutil.Process] = []
         self._known_numbers: set[tuple[str, str]] = set()
         self._is_paused = False
-        # `memory_gib` limits the address space of one process; all together may use twice as much.
+        # `memory_gib` limits the address space of one process; all together may use twice as much,
+        # also those of a submission's other `Child`.
         gib = bounds.limits.memory_gib
         self._max_memory = float("inf") if gib is None else 2 * gib * 2**30
 
@@ -123,7 +126,9 @@ class Child:
         processes = self._processes()
         tasks, busy, memory = self._usage(processes)
         max_busy = MAX_PROCESSORS * (time.monotonic() - self._begin) + _BURST_SECONDS
-        is_greedy = tasks > MAX_TASKS or busy > max_busy or memory > self._max_memory
+        _memory[self] = memory
+        too_large = sum(_memory.values()) > self._max_memory
+        is_greedy = tasks > MAX_TASKS or busy > max_busy or too_large
         files, sockets = self._n_files_and_sockets(processes)
         if is_greedy or files > _MAX_FILES or sockets > _MAX_SOCKETS:
             raise SubmissionLostError(GREEDY)
@@ -219,6 +224,7 @@ class Child:
     def end(self) -> None:
         """Kill the process and all processes that it started."""
         self._socket.close()
+        _memory.pop(self, None)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
