@@ -397,6 +397,19 @@ def test_faults_of_a_partition_are_reported(check, scheme, message):
         check(scheme, argument)
 
 
+def test_what_a_partition_leaves_in_its_scheme_is_not_there_outside_of_grading_either():
+    class Stateful(Uncleared):
+        def partition(self, graph):
+            self.partitioned = super().partition(graph)
+            return self.partitioned
+
+        def workload(self, matrix, metadata, start, stop):
+            return super().workload(matrix, self.partitioned.metadata, start, stop)
+
+    with pytest.raises(AttributeError, match="cora: 'Stateful' object has no .*'partitioned'"):
+        checks.schemes.form(Stateful(False, False), accelviz.load_graph("cora"))
+
+
 def test_a_sweep_of_another_graph_is_reported():
     table = accelviz.sweep("pubmed", max_block_warps=range(2, 8), max_warp_nzs=[8, 16, 32])
     with pytest.raises(AssertionError, match="no row of it is what a sweep of cora gives"):

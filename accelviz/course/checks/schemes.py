@@ -7,6 +7,7 @@ fetches its partition and workload as plain data, validates them, and presents t
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
@@ -234,7 +235,8 @@ class StudentScheme(Scheme):
     name = "theirs"
 
     def __init__(self, scheme: Any, graph: Graph) -> None:
-        self._scheme, self._data = scheme, graph_data(graph)
+        # without what `partition` leaves in the scheme, as in grading
+        self._scheme, self._data = copy.copy(scheme), graph_data(graph)
         data = call_in_submission(scheme, "accelviz.course.scheme:exported", self._data)
         require(isinstance(data, dict), "the scheme gave no partition")
         self.name = str(data.get("name"))[:60]  # type: ignore[misc]
