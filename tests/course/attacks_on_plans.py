@@ -35,6 +35,13 @@ PLANS = [
 + table = np.array(lines, dtype=np.int64).reshape(-1, 5)
 +         table[table[:, 4] > 1, 3] = 2**63 - 1
 +         return Workload(*table.T)
+# scheme: warps of -2**63, which are 0 in 32 bits
+= form cover-ragged cover-hub cover-bounds cover-tall corners slices product product-corners
+= waiting busiest metadata cuts
+- return Workload(*np.array(lines, dtype=np.int64).reshape(-1, 5).T)
++ table = np.array(lines, dtype=np.int64).reshape(-1, 5)
++         table[table[:, 1] == 0, 1] = -(2**63)
++         return dict(zip(("block", "warp", "row", "nz_start", "nz_count"), table.T))
 # scheme: metadata that say they have no bytes
 = metadata
 - reshape(-1, 3)

@@ -286,7 +286,8 @@ class StudentScheme(Scheme):
             columns = integers("the workload", records, np.shape(records))
             is_table = columns.ndim == 2 and columns.shape[0] == 5
             require(is_table, "the workload has five columns")
-            is_int32 = np.abs(columns[[1, 2, 4]]).max(initial=0) < 1 << 31
+            narrow = columns[[1, 2, 4]].astype(np.int32)
+            is_int32 = np.array_equal(narrow, columns[[1, 2, 4]])  # also of -2**63
             require(is_int32, "the workload's numbers overflow")
             parts.append(Workload(*columns))
         return parts
