@@ -104,9 +104,12 @@ WHOLE = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}}
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("", "cannot be graded: Expecting value: line 1 column 1"),
-        ('{"cells": [', "cannot be graded: Expecting value: line 1 column 12"),
-        ('{\n<<<<<<< HEAD\n"a": 1\n}', "cannot be graded: Expecting property name"),
+        ("", "it is damaged, or no notebook at all (Expecting value: line 1 column 1"),
+        ('{"cells": [', "it is damaged, or no notebook at all (Expecting value: line 1 column 12"),
+        (
+            '{\n<<<<<<< HEAD\n"a": 1\n}',
+            "it is damaged, or no notebook at all (Expecting property name",
+        ),
         ("[]", "the notebook format None, and only 4"),
         (json.dumps(WHOLE), "cannot be graded: "),
         ('{"nbformat": 5, "nbformat_minor": 0}', "the notebook format 5, and only 4"),
@@ -178,7 +181,11 @@ def test_a_file_without_read_permission_is_reported(assignment, released_text, t
             "missing.ipynb cannot be graded: [Errno 2] No such file or directory: "
             "'missing.ipynb'.\n    Give the path of your notebook",
         ),
-        (["preflight", "file"], 1, "file cannot be graded: Expecting value"),
+        (
+            ["preflight", "file"],
+            1,
+            "file cannot be graded: it is damaged, or no notebook at all (Expecting value",
+        ),
         (
             ["preflight", "empty"],
             1,

@@ -471,7 +471,7 @@ def test_the_commands_grade_a_class(tmp_path, shipped, capsys, monkeypatch):
     assert "s  0 of 2  compiling takes" in told.splitlines()[0]
     assert "s  2 of 2  " in told.splitlines()[-1]
     assert "ada T1  7 of 7, 3 more by hand\n" in printed
-    assert "bob T1  set aside: T1.ipynb cannot be graded: Expecting value: line 1" in printed
+    assert "bob T1  set aside: T1.ipynb cannot be graded: it is damaged, or no" in printed
     assert "sandbox: " in printed
     frame = pd.read_csv(root / "grades-by-question.csv")
     assert list(frame.columns) == list(tables.COLUMNS)

@@ -144,7 +144,10 @@ def _read(path: Path) -> Any:
     if (size := path.stat().st_size) > _MAX_BYTES:
         most = f"{_MAX_BYTES / 1e6:g} are read; clear all outputs"
         raise ValueError(f"it has {size / 1e6:,.0f} MB, and at most {most}")
-    content = json.loads(path.read_bytes())
+    try:
+        content = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"it is damaged, or no notebook at all ({error})") from error
     version = content.get("nbformat") if isinstance(content, dict) else None
     if version != 4:
         raise ValueError(f"it has the notebook format {version!r}, and only 4 can be graded")

@@ -89,6 +89,7 @@ def charged_once(*helpers: str) -> Callable[[Callable[..., Any]], Callable[..., 
                 if (link := link_of(function)) is None:
                     raise
                 first_error = error
+            remarks.clear()
             link.replaced = helpers
             try:
                 result = check(function, *arguments, **options)
