@@ -122,6 +122,7 @@ WHOLE = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}}
         (json.dumps({**WHOLE, "cells": None}), "cannot be graded: "),
         (json.dumps({**WHOLE, "cells": [1]}), "cannot be graded: "),
         (json.dumps({**WHOLE, "cells": [{**CELL, "source": [1]}]}), "cannot be graded: "),
+        (json.dumps({**WHOLE, "cells": [{**CELL, "source": [[]] * 200_000}]}), "200,000 lines"),
         (
             json.dumps({"nbformat": 3, "nbformat_minor": 0, "worksheets": []}),
             "format 3, and only 4",

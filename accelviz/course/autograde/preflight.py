@@ -28,6 +28,8 @@ _FRESH = "Open it in Jupyter and save it again; if that fails, start from a fres
 _MAX_BYTES = 50_000_000
 #: Most cells of a notebook and characters of a cell: comparing and parsing more takes too long.
 _MAX_CELLS, _MAX_CHARACTERS = 500, 100_000
+#: Most numbers, texts, lists and objects of JSON in all cells; each takes a kilobyte of memory.
+_MAX_PARTS = 200_000
 #: Metadata of cells that are read; `id` is of older notebooks.
 _METADATA = {"nbgrader", "deletable", "editable", "id"}
 #: Pictures that are not in the notebook.
@@ -157,12 +159,19 @@ def _read(path: Path) -> Any:
         raise ValueError(f"it has {number} cells, and at most {_MAX_CELLS} are read")
     content = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}}
     content["cells"] = list(map(_needed, cells))
+    if _n_parts(content) > _MAX_PARTS:
+        raise ValueError(f"its cells have more than {_MAX_PARTS:,} lines, attachments and metadata")
     notebook = parse_notebook(json.dumps(content))
     nbformat.validate(notebook)
     for cell in notebook.cells:  # halves of characters; line ends of Windows and of old Macs
         source = cell.source.encode("utf-8", "replace").decode("utf-8")
         cell.source = source.replace("\r\n", "\n").replace("\r", "\n")
     return notebook
+
+
+def _n_parts(value: Any) -> int:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(_n_parts, items))
 
 
 def _needed(cell: Any) -> Any:
