@@ -1,4 +1,4 @@
-"""Fixtures of the browser tests, which share one JupyterLab and one browser."""
+"""Fixtures of the browser tests, which share a JupyterLab and a browser in each of two workers."""
 
 import importlib.util
 from pathlib import Path
@@ -16,11 +16,12 @@ NEEDED = ("anywidget", "axe_playwright_python", "ipywidgets", "jupyterlab", "pla
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    # With --dist loadgroup, one worker of pytest-xdist runs all of them on one server.
+    # With --dist loadgroup, two workers of pytest-xdist run half of the modules each.
     folder = Path(__file__).parent
     for item in items:
         if folder in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("browser"))
+            half = "first" if item.path.name < "test_q" else "second"
+            item.add_marker(pytest.mark.xdist_group(f"browser-{half}"))
 
 
 # Package scope instead of session: Playwright's running event loop disturbs other tests.
