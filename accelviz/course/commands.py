@@ -65,22 +65,20 @@ def add_to(commands: Any) -> None:
     board = _add(verbs, "leaderboard", _leaderboard, "the class's schemes on hidden graphs")
     board.add_argument("course", **course)
     board.add_argument("--assignment", default="A3", **name, help="(%(default)s)")
-    board.add_argument("--seed", type=_at_least(0), help="of the hidden graphs (the course's)")
 
     helps = "take the time of a timestamp.txt also where the notebook in the folder is newer"
     for parser in (grade, sums):
         parser.add_argument("--trust-stamps", action="store_true", help=helps)
 
-    for parser in (grade, board):
-        seconds: dict[str, Any] = {"type": _positive, "metavar": "S"}
-        parser.add_argument("--cell-seconds", **seconds, help="time of a cell (60)")
-        parser.add_argument("--seconds", **seconds, help="time of a submission (600)")
-        memory: dict[str, Any] = {"dest": "memory_gib", "metavar": "GIB"}
-        parser.add_argument("--memory", type=_positive, **memory, help="address space (4)")
-        jobs = "submissions at a time (all cores)"
-        parser.add_argument("--jobs", type=_at_least(1), metavar="N", help=jobs)
-        as_root = "grade as root; student code runs as nobody"
-        parser.add_argument("--as-root", action="store_true", help=as_root)
+    seconds: dict[str, Any] = {"type": _positive, "metavar": "S"}
+    grade.add_argument("--cell-seconds", **seconds, help="time of a cell (60)")
+    grade.add_argument("--seconds", **seconds, help="time of a submission (600)")
+    memory: dict[str, Any] = {"dest": "memory_gib", "metavar": "GIB"}
+    grade.add_argument("--memory", type=_positive, **memory, help="address space (4)")
+    jobs = "submissions at a time (all cores)"
+    grade.add_argument("--jobs", type=_at_least(1), metavar="N", help=jobs)
+    as_root = "grade as root; student code runs as nobody"
+    grade.add_argument("--as-root", action="store_true", help=as_root)
 
 
 def _add(parsers: Any, name: str, action: Action, text: str) -> Any:
@@ -104,21 +102,6 @@ def _at_least(least: int) -> Callable[[str], int]:
         return int(text)
 
     return parse
-
-
-def _limits(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the limits that were given as options."""
-    keys = ("cell_seconds", "seconds", "memory_gib")
-    return {key: value for key in keys if (value := getattr(options, key)) is not None}
-
-
-def _refuse_root(options: argparse.Namespace) -> None:
-    if border.is_root() and not options.as_root:
-        raise DeviceUnavailable(
-            "grading as root",
-            "a way out of the sandbox would be a way to everything",
-            "grade as an ordinary user, or add --as-root; student code runs as nobody then",
-        )
 
 
 def _release(options: argparse.Namespace) -> Result:
@@ -173,12 +156,19 @@ def _grade(options: argparse.Namespace) -> Result:
     need("nbformat", "course")
     from accelviz.course.autograde import grading, tables
 
-    limits, output = _limits(options), options.course / "grades-by-question.csv"
+    keys = "cell_seconds", "seconds", "memory_gib"
+    limits = {key: value for key in keys if (value := getattr(options, key)) is not None}
+    output = options.course / "grades-by-question.csv"
     previous, done = tables.read_table(output), list[tables.Graded]()
     log = _progress_log()
 
     def begin(total: int) -> None:
-        _refuse_root(options)
+        if border.is_root() and not options.as_root:
+            raise DeviceUnavailable(
+                "grading as root",
+                "a way out of the sandbox would be a way to everything",
+                "grade as an ordinary user, or add --as-root; student code runs as nobody then",
+            )
         log(f"0 of {total}", "compiling takes a minute more the first time, and after an update")
 
     def progress(graded: tables.Graded, total: int) -> None:
@@ -239,20 +229,12 @@ def _totals(options: argparse.Namespace) -> Result:
 
 
 def _leaderboard(options: argparse.Namespace) -> Result:
-    need("IPython", "lab")
+    need("nbformat", "lab")
     from accelviz.course.autograde.leaderboard import leaderboard, standings
     from accelviz.course.autograde.tables import write_table
 
-    limits, output = border.Limits(**_limits(options)), options.course / "leaderboard.csv"
-    _refuse_root(options)
-    frame = leaderboard(
-        options.course,
-        options.assignment,
-        seed=options.seed,
-        limits=limits,
-        jobs=options.jobs,
-        progress=_progress_log(),
-    )
+    output = options.course / "leaderboard.csv"
+    frame = leaderboard(options.course, options.assignment)
     write_table(frame, output)
     ranking, page = standings(frame), output.with_suffix(".html")
     ranking = ranking.astype({"rank": object}).fillna({"rank": ""})
@@ -261,7 +243,7 @@ def _leaderboard(options: argparse.Namespace) -> Result:
     lines = [ranking.to_string(**style)]
     problems = frame[frame["problem"] != ""][["student", "graph", "problem"]]
     lines += [clean(f"{student} {graph}: {text}") for student, graph, text in problems.to_numpy()]
-    lines += [f"sandbox: {border.summary()}", f"written to {output} and {page}"]
+    lines.append(f"written to {output} and {page}")
     return "\n".join(lines), 0
 
 

@@ -618,7 +618,7 @@ def test_no_link_of_a_text_cell_is_a_script_and_no_picture_is_fetched():
         ("nbgrader", "release", "course"),
         ("nbgrader", "grade", "course"),
         ("nbformat", "preflight", "lab"),
-        ("IPython", "leaderboard", "lab"),
+        ("nbformat", "leaderboard", "lab"),
     ],
 )
 def test_a_missing_package_is_reported(missing, verb, extra, tmp_path, capsys, monkeypatch):

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E402 (what is tested needs what is skipped for)
 
+import re
 import shutil
 import sys
 import textwrap
@@ -11,18 +12,20 @@ import pandas as pd
 import pytest
 
 nbformat = pytest.importorskip("nbformat", reason="running submissions needs nbformat")
-pytest.importorskip("IPython", reason="running submissions needs IPython")
+pytest.importorskip("nbgrader", reason="grading needs nbgrader")
 if sys.platform == "win32":
     pytest.skip("submissions are not confined on Windows", allow_module_level=True)
 
 import accelviz
 from accelviz import cli
-from accelviz.course.autograde.border import Limits
 from accelviz.course.autograde.leaderboard import PAPERS, leaderboard, standings
+from accelviz.course.autograde.release import release
 from accelviz.course.checks import hidden
 from tests.course import tiny
 
 pytestmark = pytest.mark.xdist_group("grader")
+#: The course's seed of hidden graphs.
+SEED = 9
 
 ROW_PER_WARP = """
     import os
@@ -54,42 +57,59 @@ SUBMISSIONS = {
         "    class Mine",
         "    from IPython.display import display\n"
         "    from accelviz.course.checks import schemes\n"
-        "    schemes.measures = lambda *_: [dict(scheme='best', graph='hub', total=999)]\n"
-        "    schemes.table = schemes.measured = lambda *_: float('nan')\n"
+        "    schemes.measurements['', 'hub'] = dict(scheme='best', graph='hub', score=999)\n"
+        "    schemes.earned = schemes.measured = lambda *_: float('nan')\n"
         "    display({'application/json': [{'total': 999, 'score': 'nan'}]}, raw=True)\n"
         "    class Mine",
     ),
 }
 
 
-def submission(code):
+TEST = """
+    from accelviz.course import checks
+    checks.schemes.earned(Mine(), checks.hidden.graphs(5), "waiting", points=8)
+"""
+
+
+def notebook(code):
+    """Return a notebook with a scheme and the test that measures it."""
     scheme = tiny.marked(nbformat.v4.new_code_cell(textwrap.dedent(code)), "scheme", solution=True)
-    test = nbformat.v4.new_code_cell("import os; os._exit(1)  # tests are not run here")
-    test = tiny.marked(test, "test-scheme", grade=True, locked=True, points=1)
+    test = nbformat.v4.new_code_cell(textwrap.dedent(TEST))
+    test = tiny.marked(test, "test-scheme", grade=True, locked=True, points=8)
     metadata = {"kernelspec": {"name": "python3", "display_name": "P", "language": "python"}}
     return nbformat.v4.new_notebook(cells=[scheme, test], metadata=metadata)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
+    """Return a graded course with a seed of its own, and a submission that came later."""
+    source = tmp_path_factory.mktemp("sources") / "A3-scheme"
+    source.mkdir()
+    nbformat.write(notebook("x = 0"), source / "A3-scheme.ipynb")
     root = tmp_path_factory.mktemp("course")
-    home = root / "source" / "A3-scheme"
-    home.mkdir(parents=True)
-    nbformat.write(
-        submission("class Mine:\n    ### BEGIN SOLUTION\n    ### END SOLUTION"),
-        home / "A3-scheme.ipynb",
-    )
+    release(root, shipped=source.parent)
+    settings = root / "nbgrader_config.py"
+    settings.write_text(re.sub(r"seed = \d+", f"seed = {SEED}", settings.read_text()))
+    (root / "submitted" / "flo" / "A3-scheme").mkdir(parents=True)
     for student, code in SUBMISSIONS.items():
         home = root / "submitted" / student / "A3-scheme"
         home.mkdir(parents=True)
-        nbformat.write(submission(code), home / "A3-scheme.ipynb")
-    (root / "submitted" / "flo" / "A3-scheme").mkdir(parents=True)
+        nbformat.write(notebook(code), home / "A3-scheme.ipynb")
+    assert cli.main(["assignments", "grade", "--course", str(root), "--as-root"]) == 1
+    shutil.copytree(root / "submitted" / "ada", root / "submitted" / "gus")
     return root
 
 
 @pytest.fixture(scope="module")
 def board(folder):
-    return leaderboard(folder, "A3", seed=5, limits=Limits(cell_seconds=30))
+    return leaderboard(folder)
+
+
+@pytest.fixture
+def graphs(monkeypatch):
+    """The hidden graphs of the course."""
+    monkeypatch.setenv(hidden.COURSE_SEED, str(SEED))
+    return hidden.graphs(5)
 
 
 def waiting(graph):
@@ -99,9 +119,7 @@ def waiting(graph):
     return 1 - graph.nnz / (4 * padded.reshape(-1, 4).max(axis=1).sum())
 
 
-@pytest.mark.long
-def test_a_scheme_is_measured_on_each_hidden_graph(board):
-    graphs = hidden.graphs(5)
+def test_a_scheme_is_measured_on_each_hidden_graph(board, graphs):
     rows = board[board["student"] == "ada"].set_index("graph")
     assert set(rows.index) == set(graphs)
     assert rows["exact_cover"].all()
@@ -118,7 +136,8 @@ def test_a_scheme_is_measured_on_each_hidden_graph(board):
         ("bob", "PartitionError: "),
         ("cleo", "process died"),
         ("dan", "NameError: name 'Mine' is not defined"),
-        ("flo", "there is no notebook, but nothing at all"),
+        ("flo", "it is not graded"),
+        ("gus", "it is not graded"),
     ],
 )
 def test_a_scheme_that_fails_has_no_score_and_leaves_the_others(board, student, says):
@@ -128,17 +147,17 @@ def test_a_scheme_that_fails_has_no_score_and_leaves_the_others(board, student, 
     assert (rows["total"] == 0).all()
 
 
-def test_the_best_scheme_is_first_and_the_papers_last(board):
+def test_the_best_scheme_is_first_and_the_papers_last(board, graphs):
     students = list(dict.fromkeys(board["student"]))
     assert students[:2] == ["ada", "eve"]
     assert students[-1] == PAPERS
-    assert sorted(students[2:-1]) == ["bob", "cleo", "dan", "flo"]
+    assert sorted(students[2:-1]) == ["bob", "cleo", "dan", "flo", "gus"]
     papers = board[board["student"] == PAPERS]
     assert papers[papers["scheme"] == "accel_gcn"]["waiting"].mean() == pytest.approx(
         np.mean(
             [
                 accelviz.plan(graph, "accel_gcn", 32).statistics.idle_share
-                for graph in hidden.graphs(5).values()
+                for graph in graphs.values()
             ]
         )
     )
@@ -156,38 +175,21 @@ def test_the_standings_have_a_row_for_each_scheme(board):
     lines = standings(board)
     assert list(lines.columns[:4]) == ["rank", "student", "scheme", "exact_cover"]
     assert lines.iloc[0, :4].tolist() == [1, "ada", "row_per_warp", 5]
-    assert lines["rank"].dropna().tolist() == [1, 1, 3, 3, 3, 3]
+    assert lines["rank"].dropna().tolist() == [1, 1, 3, 3, 3, 3, 3]
     assert (lines["student"] == PAPERS).sum() == lines["rank"].isna().sum() == 4
     scores = board[board["student"] == "ada"].set_index("graph")["score"]
     assert lines.loc[0, list(scores.index)].tolist() == pytest.approx([*(100 * scores)])
 
 
-def test_the_command_writes_a_table_and_a_page(folder, tmp_path, capsys):
-    (tmp_path / "source").symlink_to(folder / "source")
-    for student in ("cleo", "eve"):
-        shutil.copytree(folder / "submitted" / student, tmp_path / "submitted" / student)
-    assert cli.main(["assignments", "leaderboard", str(tmp_path), "--seed", "5", "--as-root"]) == 0
+def test_the_command_writes_a_table_and_a_page(folder, capsys):
+    assert cli.main(["assignments", "leaderboard", str(folder)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split()[:2] == ["1", "eve"]
+    assert lines[1].split()[:2] == ["1", "ada"]
     assert any(line.startswith("cleo : ") and "process died" in line for line in lines)
-    frame = pd.read_csv(tmp_path / "leaderboard.csv")
-    assert set(frame["student"]) == {"cleo", "eve", PAPERS}
-    page = (tmp_path / "leaderboard.html").read_text("utf-8")
+    frame = pd.read_csv(folder / "leaderboard.csv")
+    assert set(frame["student"]) == {*SUBMISSIONS, "flo", "gus", PAPERS}
+    page = (folder / "leaderboard.html").read_text("utf-8")
     assert page.startswith('<!doctype html>\n<meta charset="utf-8">')
     assert "&lt;NA&gt;" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "<script" not in page
-
-
-@pytest.mark.long
-def test_the_default_seed_is_the_course_s(folder, tmp_path):
-    pytest.importorskip("nbgrader", reason="it reads a course's settings")
-    (tmp_path / "source").symlink_to(folder / "source")
-    (tmp_path / "submitted").mkdir()
-    shutil.copytree(folder / "submitted" / "ada", tmp_path / "submitted" / "ada")
-    settings = "c = get_config()\nc.SandboxedExecute.seed = 9\n"
-    (tmp_path / "nbgrader_config.py").write_text(settings)
-    board = leaderboard(tmp_path, "A3", limits=Limits(cell_seconds=30))
-    rows = board[board["student"] == "ada"].set_index("graph")["waiting"].to_dict()
-    assert rows == pytest.approx({name: waiting(g) for name, g in hidden.graphs(9).items()})
-    assert rows != pytest.approx({name: waiting(g) for name, g in hidden.graphs(0).items()})

@@ -67,10 +67,8 @@ class SandboxedExecute(preprocessors.NbGraderPreprocessor):
         limits = Limits(self.cell_seconds, self.seconds, self.memory_gib)
         library, hidden = root / "source" / folder.name, (str(root),)
         results = run(nb, limits, folder, seed=self.seed, library=library, hidden=hidden)
-        runs = [
-            {name: getattr(result, name) for name in ("question", "seconds", "problem", "raised")}
-            for result in results
-        ]
+        names = "question", "seconds", "problem", "raised", "measurements"
+        runs = [{name: getattr(result, name) for name in names} for result in results]
         nb.metadata["accelviz"] = {**nb.metadata.get("accelviz", {}), "runs": runs}
         return nb, resources
 

@@ -273,8 +273,7 @@ class _Submission:
             result.rows += [Row("", problem=remark) for remark in result.remarks]
             notebook = checked.notebook
             key = _key(notebook, copied, assignment, execution.seed)
-            last = self.graded_before().metadata.get("accelviz", {})
-            if last.get("key") == key and not force:
+            if self.graded_before().get("key") == key and not force:
                 return
             notebook.metadata["accelviz"] = {"key": key}
             tests = {question_of(cell): cell.source for cell in assignment.source.cells}
@@ -307,18 +306,14 @@ class _Submission:
         with self.course.gradebook() as gradebook:
             gradebook.update_or_create_submission(name, student, timestamp=time)
 
-    def graded_before(self) -> Any:
-        """Return the notebook of the last run, empty if there is none."""
-        try:
-            path = self.folder("autograded") / f"{self.assignment.name}.ipynb"
-            return parse_notebook(path.read_text("utf-8"))
-        except (OSError, ValueError):
-            return nbformat.v4.new_notebook()
+    def graded_before(self) -> dict[str, Any]:
+        """Return what `graded_before` returns for this submission."""
+        return graded_before(self.course, self.result.student, self.assignment.name)
 
     def read_grades(self) -> None:
         """Read the points from the gradebook, and times and problems from the notebook."""
-        result, last = self.result, self.graded_before()
-        runs = {run["question"]: run for run in last.metadata.get("accelviz", {}).get("runs", [])}
+        result = self.result
+        runs = {run["question"]: run for run in self.graded_before().get("runs", [])}
         with self.course.gradebook() as gradebook:
             submission = gradebook.find_submission(self.assignment.name, result.student)
             grades = {grade.name: grade for book in submission.notebooks for grade in book.grades}
@@ -338,6 +333,15 @@ class _Submission:
                 result.rows.append(Row(question, points, max_points, seconds, problem))
             if penalty := float(submission.late_submission_penalty or 0.0):
                 result.rows.append(Row("late", -penalty, problem="late penalty"))
+
+
+def graded_before(course: Course, student: str, assignment: str) -> dict[str, Any]:
+    """Return `key` and `runs` of a submission's last run, nothing if there is none."""
+    try:
+        path = course.step("autograded", student, assignment) / f"{assignment}.ipynb"
+        return dict(parse_notebook(path.read_text("utf-8")).metadata.get("accelviz", {}))
+    except (OSError, ValueError):
+        return {}
 
 
 def _key(notebook: Any, folder: Path, assignment: Assignment, seed: int) -> str:

@@ -25,7 +25,7 @@ from accelviz.course.autograde.child import Child
 from accelviz.course.autograde.outputs import error_output, trim_outputs, valid_text
 from accelviz.course.autograde.wire import MAX_CELL_BYTES, SubmissionLostError, deadline
 from accelviz.course.checks import remote
-from accelviz.course.checks.common import quietly, remarks
+from accelviz.course.checks.common import measurements, quietly, remarks
 from accelviz.course.checks.hidden import COURSE_SEED
 from accelviz.emulator import build
 from accelviz.errors import DeviceUnavailable
@@ -72,6 +72,8 @@ class CellResult:
     outputs: list[dict[str, Any]] = field(default_factory=list)
     #: Value of a test's last expression, as plain data.
     value: Any = None
+    #: What a test has measured of schemes, for the leaderboard.
+    measurements: list[dict[str, Any]] = field(default_factory=list)
     #: Whether the submission's process has to be replaced.
     fatal: bool = False
     #: Index of the cell in the notebook, and its grade id ("" for a cell of the student's own).
@@ -155,6 +157,7 @@ class _NotebookRun:
                 exec(compile(cell.source, "<given>", "exec"), self.names)
         if cell.kind == "test":
             result = self._run_test(cell)
+            result.measurements = [*measurements.values()]
         else:
             result = self._run_cell(cell, self.children["student"])
             result.outputs = self._within_total(result.outputs)
@@ -221,6 +224,7 @@ class _NotebookRun:
     def _run_test(self, cell: Cell) -> CellResult:
         seconds = self._time_limit()
         remarks.clear()
+        measurements.clear()
         try:
             with deadline(seconds, _OutOfTimeError), quietly():
                 value = _last_value(cell.source, _Names(self.names, self.link))

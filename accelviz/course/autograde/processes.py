@@ -27,7 +27,7 @@ _Result = TypeVar("_Result")
 CACHES = ("numba", "matplotlib")
 _PACKAGE = Path(accelviz.__file__).parent
 _PRELOADED = [
-    *(f"accelviz.course.autograde.{name}" for name in ("judge", "leaderboard", "warm")),
+    *(f"accelviz.course.autograde.{name}" for name in ("judge", "grading", "warm")),
     *(f"accelviz.course.checks.{name}" for name in ("blocks", "reports", "schemes", "sorting")),
 ]
 

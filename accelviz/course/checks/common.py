@@ -15,6 +15,8 @@ from accelviz.graph import Graph
 
 #: Remarks of the running test for the person who grades; they cost no points.
 remarks: list[str] = []
+#: What the running test has measured of schemes, for the leaderboard, by scheme and graph.
+measurements: dict[tuple[str, str], dict[str, Any]] = {}
 
 
 @contextlib.contextmanager

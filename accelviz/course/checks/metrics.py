@@ -21,8 +21,8 @@ from accelviz.strategies import plan as make_plan
 N_COLS = 32
 #: Nonzeros of the busiest warp that earn all points, and that earn none.
 FINE_WARP, COARSE_WARP = 64, 1_024
-#: The papers' schemes that split most rows over several blocks.
-SPLITTING_SCHEMES = ("merge_path", "gnnadvisor")
+#: The papers' schemes; the first two split most rows over several blocks.
+PAPERS = ("merge_path", "gnnadvisor", "graphblast", "accel_gcn")
 
 
 @dataclass(frozen=True)
@@ -40,22 +40,26 @@ class Metrics:
     cut_parts: float
 
 
-def compared(plan: Plan, graph: Graph) -> tuple[Metrics, Metrics, Metrics, Metrics]:
-    """Return a plan's metrics, the two `bounds` of the graph, and the shares earned."""
-    metrics = (measured(plan), *bounds(graph))
+def compared(yours: Metrics, graph: Graph) -> tuple[Metrics, Metrics, Metrics, Metrics]:
+    """Return a scheme's metrics, the two `bounds` of the graph, and the shares earned."""
+    metrics = (yours, *bounds(graph))
     return (*metrics, shares(*metrics))
 
 
 @functools.lru_cache(maxsize=32)
+def papers(graph: Graph) -> dict[str, Metrics]:
+    """Return the metrics of the papers' schemes on a graph, by name."""
+    return {name: measured(make_plan(graph, name, N_COLS)) for name in PAPERS}
+
+
 def bounds(graph: Graph) -> tuple[Metrics, Metrics]:
     """Return two anchors for a graph: metrics that earn nothing, and metrics that earn all."""
-    row_split = measured(make_plan(graph, "graphblast", N_COLS))
-    accel_gcn = measured(make_plan(graph, "accel_gcn", N_COLS))
+    *splitting, row_split, accel_gcn = papers(graph).values()
     nothing = Metrics(
         row_split.waiting,
         max(row_split.busiest_warp, COARSE_WARP),
         make_plan(graph, "accel_gcn", N_COLS, partition="warp").metadata_bytes,
-        max(measured(make_plan(graph, name, N_COLS)).cut_parts for name in SPLITTING_SCHEMES),
+        max(scheme.cut_parts for scheme in splitting),
     )
     full = Metrics(accel_gcn.waiting, FINE_WARP, accel_gcn.metadata_bytes, accel_gcn.cut_parts)
     return nothing, full

@@ -6,7 +6,6 @@ fetches its partition and workload as plain data, validates them, and presents t
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import dataclasses
 from collections.abc import Mapping
@@ -16,9 +15,15 @@ import numpy as np
 import pandas as pd
 
 from accelviz.course.autograde.common import clean
-from accelviz.course.checks import hidden
-from accelviz.course.checks.common import case, graph_data, integers, require, share_of
-from accelviz.course.checks.metrics import N_COLS, Metrics, compared
+from accelviz.course.checks.common import (
+    case,
+    graph_data,
+    integers,
+    measurements,
+    require,
+    share_of,
+)
+from accelviz.course.checks.metrics import N_COLS, Metrics, compared, measured, papers
 from accelviz.course.checks.remote import call_in_submission, link_of, name_of
 from accelviz.course.scheme import Partition, Scheme
 from accelviz.devices import find_device
@@ -27,7 +32,6 @@ from accelviz.measure import check, features
 from accelviz.measure.accuracy import Oracle
 from accelviz.plans import Plan
 from accelviz.strategies import REGISTRY
-from accelviz.strategies import plan as make_plan
 from accelviz.workload import COLUMNS, Workload
 
 Graphs = Mapping[str, Graph]
@@ -135,13 +139,27 @@ def earned(strategy: Any, graphs: Graphs, metric: str, points: float) -> float:
     """
     shares, problems = [], []
     for graph in graphs.values():
+        for name, metrics in papers(graph).items():
+            _keep(name, graph, *compared(metrics, graph), paper=name)
         try:
-            shares.append(float(getattr(_compared(strategy, graph)[-1], metric)))
+            results = _compared(strategy, graph)
+            shares.append(float(getattr(results[-1], metric)))
+            _keep(_scheme(strategy, graph).name, graph, *results)
         except Exception as error:  # of a student's code, which may raise anything
             problems.append(error)
+            _keep("", graph, problem=f"{type(error).__name__}: {error}".strip(": "))
     if not shares:
         raise problems[0]
     return share_of(points, sum(shares) / len(graphs))
+
+
+def _keep(name: str, graph: Graph, *metrics: Metrics, paper: str = "", problem: str = "") -> None:
+    """Keep a row of the leaderboard: metrics and shares (`compared`), or the problem."""
+    measured, *_, shares = map(dataclasses.asdict, metrics) if metrics else ({}, {})
+    score = sum(shares.values()) / len(Metrics.__dataclass_fields__)
+    row = {"paper": bool(paper), "scheme": clean(name), "graph": graph.name}
+    row |= {"exact_cover": not problem, "score": score, "problem": clean(problem)[:300]}
+    measurements[paper, graph.name] = row | {key: float(value) for key, value in measured.items()}
 
 
 def table(strategy: Any, graphs: Graphs) -> pd.DataFrame:
@@ -167,44 +185,11 @@ def table(strategy: Any, graphs: Graphs) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)[columns]
 
 
-def measures(strategy: Any, seed: int) -> list[dict[str, Any]]:
-    """Measure a scheme on each of the graphs of `hidden.graphs`, for the leaderboard.
-
-    Parameters
-    ----------
-    strategy : Scheme or str
-        The student's, or the name of a paper's.
-    seed : int
-
-    Returns
-    -------
-    list of dict
-        For each graph: `scheme`, `graph`, `exact_cover`, the fields of `Metrics`, `score` (mean
-        share of the points, 0 to 1; 0 without an exact cover) and `problem`.
-    """
-    rows, name = list[dict[str, Any]](), strategy
-    if not isinstance(strategy, str):
-        name = ""
-        with contextlib.suppress(Exception):  # the student's code may raise anything
-            name = clean(str(strategy.name)[:60])
-    for graph in hidden.graphs(seed).values():
-        row = {"scheme": name, "graph": graph.name, "exact_cover": False, "score": 0.0}
-        try:
-            measured, *_, shares = map(dataclasses.asdict, _compared(strategy, graph))
-            score = sum(shares.values()) / len(shares)
-            row |= {**measured, "exact_cover": True, "score": score, "problem": ""}
-        except Exception as error:
-            row["problem"] = f"{type(error).__name__}: {error}".strip(": ")[:300]
-        rows.append(row)
-    return rows
-
-
 def _compared(strategy: Any, graph: Graph) -> tuple[Metrics, Metrics, Metrics, Metrics]:
     with case(graph.name):
-        is_paper = isinstance(strategy, str)
-        plan = make_plan(graph, strategy, N_COLS) if is_paper else planned(strategy, graph)
+        plan = planned(strategy, graph)
         plan.check()
-        return compared(plan, graph)
+        return compared(measured(plan), graph)
 
 
 def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
