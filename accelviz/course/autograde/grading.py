@@ -7,7 +7,6 @@ the way is set aside and does not affect the others.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -159,23 +158,12 @@ def submissions(course: Course, students: Sequence[str] = ()) -> Iterator[tuple[
             yield student, path, problem
 
 
-@contextlib.contextmanager
-def examined(
-    folder: Path, assignment: Assignment
-) -> Iterator[tuple[Path, list[str], Checked | str]]:
-    """Yield a copy of a submission, which its student may still change, and examine the copy.
-
-    Also yields messages on files left out, and the examined notebook, or the reason if none or more
-    than one can be graded. Raises TimeoutError if that takes too long.
-    """
-    with tempfile.TemporaryDirectory(prefix="grade-") as scratch:
-        copied = Path(scratch, assignment.name)
-        copied.mkdir()
-        seconds = _SECONDS_TO_EXAMINE
-        yield copied, *call_in_process(_examine, folder, copied, assignment, seconds=seconds)
-
-
 def _examine(folder: Path, copied: Path, assignment: Assignment) -> tuple[list[str], Checked | str]:
+    """Copy a submission, which its student may still change, and examine the copy.
+
+    Return messages on files left out, and the examined notebook, or the reason if none or more than
+    one can be graded.
+    """
     Limits().apply()  # a file of 50 MB can be of a hundred million objects
     problems = copy_files(folder, copied, notebooks=True)
     notebooks = sorted(copied.glob("*.ipynb"))
@@ -261,7 +249,12 @@ class _Submission:
     def run_if_changed(self, execution: Any, force: bool) -> None:
         """Examine the submission, and run it unless it was graded and has not changed."""
         result, assignment, submitted = self.result, self.assignment, self.folder("submitted")
-        with examined(submitted, assignment) as (copied, left_out, checked):
+        with tempfile.TemporaryDirectory(prefix="grade-") as scratch:
+            copied = Path(scratch, assignment.name)
+            copied.mkdir()
+            left_out, checked = call_in_process(
+                _examine, submitted, copied, assignment, seconds=_SECONDS_TO_EXAMINE
+            )
             if isinstance(checked, str):
                 result.set_aside = checked
                 return
