@@ -96,7 +96,8 @@ def run_visible_tests(checked: Checked) -> Checked:
         elif is_locked(cell):
             ending = "A test says so; look at what it tests."
         else:
-            ending = "Mend it."
+            is_refused = result.problem.startswith("NotYours")
+            ending = "Compare in a cell of your own." if is_refused else "Mend it."
         problems.append(Problem("test", text, ending, harmless=not question))
     return dataclasses.replace(checked, problems=tuple(problems))
 

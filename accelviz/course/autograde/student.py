@@ -91,10 +91,13 @@ class Shell(InteractiveShell):
                 outputs.append({"output_type": "display_data", "data": item.data})
         return {"outputs": [*outputs, *self.errors], "exited": self.exited}
 
-    def _run_past_stand_ins(self, source: str) -> None:
-        """Run a cell; if a statement uses a stand-in, continue with the statement after it."""
+    def _run_past_stand_ins(self, source: str, skipped: tuple[str, ...] = ("NotYours",)) -> None:
+        """Run a cell; if a statement uses a stand-in, continue with the statement after it.
+
+        From then on, continue after names that the statement would have defined, too.
+        """
         error = self.run_cell(source, store_history=True).error_in_exec
-        if type(error).__name__ != "NotYours":
+        if type(error).__name__ not in skipped:
             return
         frame = error.__traceback__
         while frame and not frame.tb_frame.f_code.co_filename.startswith("<ipython"):
@@ -102,7 +105,7 @@ class Shell(InteractiveShell):
         text, line = self.transform_cell(source), frame.tb_lineno if frame else 0
         ends = [item.end_lineno or 0 for item in ast.parse(text).body if item.lineno <= line]
         if ends and (remaining := "\n".join(text.split("\n")[max(ends) :])).strip():
-            self._run_past_stand_ins(remaining)
+            self._run_past_stand_ins(remaining, ("NotYours", "NameError"))
 
 
 def main(descriptor: int, output_limit: int, reads_files: bool, source: str, root: str) -> None:
