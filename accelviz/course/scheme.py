@@ -72,7 +72,7 @@ class Scheme(Strategy):
         """Return the plan of this partition."""
         blocks, warps, metadata, order, zero_output = partitioned(self, graph)
         permutation, walked, nonzero_order = walked_by(graph, order)
-        workload = partial(self.workload, walked, metadata)
+        workload = partial(worked, self, walked, metadata)
         return Plan(
             Layout(graph.pattern, workload, walked, permutation, nonzero_order, metadata),
             (Call(LaunchConfig((blocks, 1, 1), warps)),),
@@ -85,7 +85,7 @@ def partitioned(scheme: Scheme, graph: Graph) -> Partition:
     """Return a scheme's partition, with arrays; raises PartitionError if it is none."""
     result = scheme.partition(graph)
     try:
-        blocks, warps, metadata, order, zero_output = Partition(*result)
+        blocks, warps, metadata, order, zero_output = Partition(*tuple(result))
         metadata = None if metadata is None else np.asarray(metadata)
         if metadata is not None and metadata.dtype == np.int64:  # of a list, say
             narrow = metadata.astype(np.int32)
@@ -93,8 +93,17 @@ def partitioned(scheme: Scheme, graph: Graph) -> Partition:
         order = None if order is None else np.asarray(getattr(order, "order", order))
         return Partition(int(blocks), int(warps), metadata, order, bool(zero_output))
     except (TypeError, ValueError) as error:
-        reason = f"{error} in what partition returns: {result!r:.200}"
+        text = " ".join(repr(result).split())  # one line, as a table of grades shows the first
+        reason = f"partition returns {text:.200} ({error})"
         raise PartitionError("scheme", reason, "a Partition of numbers and arrays") from error
+
+
+def worked(scheme: Scheme, *arguments: Any) -> Workload:
+    """Return the result of a scheme's `workload`; raises PartitionError if it is no Workload."""
+    work = scheme.workload(*arguments)
+    if not isinstance(work, Workload):
+        raise PartitionError("workload", f"it returns a {type(work).__name__}", "a Workload")
+    return work
 
 
 def walked_by(graph: Graph, order: Any) -> tuple[Permutation | None, Pattern, Any]:
@@ -121,7 +130,5 @@ def slices(
 ) -> list[npt.NDArray[np.int64]]:
     """Return the workload of each range of blocks, shape (5, records); see `exported`."""
     matrix = walked_by(graph_from(data), order)[1]
-    works = (scheme.workload(matrix, metadata, start, stop) for start, stop in ranges)
-    return [
-        np.stack([np.asarray(work[name], dtype=np.int64) for name in COLUMNS]) for work in works
-    ]
+    works = (worked(scheme, matrix, metadata, start, stop) for start, stop in ranges)
+    return [np.stack([work[name].astype(np.int64) for name in COLUMNS]) for work in works]

@@ -239,6 +239,9 @@ def test_a_class_is_refused_and_an_error_of_partition_is_raised():
         checks.schemes.form(Unplanned, graph)
     with pytest.raises(NotImplementedError):
         checks.schemes.form(Unplanned(), graph)
+    nothing = type("Nothing", (Unplanned,), {"partition": lambda *_: None})()
+    with pytest.raises(PartitionError, match="^cora: partition: .* returns None .*not iterable"):
+        checks.schemes.form(nothing, graph)
 
 
 def test_a_name_of_the_papers_schemes_is_refused():
@@ -382,7 +385,7 @@ class Uncleared(Scheme):
         (
             "form",
             Uncleared(False, False, blocks="a"),
-            "invalid literal .* in what",
+            r"partition returns Partition\(.*\(invalid literal",
         ),
     ],
 )
@@ -406,8 +409,21 @@ def test_what_a_partition_leaves_in_its_scheme_is_not_there_outside_of_grading_e
         def workload(self, matrix, metadata, start, stop):
             return super().workload(matrix, self.partitioned.metadata, start, stop)
 
-    with pytest.raises(AttributeError, match="cora: 'Stateful' object has no .*'partitioned'"):
+    with pytest.raises(
+        AttributeError, match="workload, .*: 'Stateful' object has no .*'partitioned'"
+    ):
         checks.schemes.form(Stateful(False, False), accelviz.load_graph("cora"))
+
+
+def test_a_workload_of_another_type_is_reported():
+    tuples = type("Tuples", (Uncleared,), {"workload": lambda *_: (1, 2)})(False, False)
+    graph = accelviz.load_graph("cora")
+    with pytest.raises(
+        PartitionError, match="^cora: workload, .*it returns a tuple. Expected: a W"
+    ):
+        checks.schemes.form(tuples, graph)
+    with pytest.raises(PartitionError, match="^workload: it returns a tuple"):
+        accelviz.plan(graph, tuples, 8).check()
 
 
 def test_a_sweep_of_another_graph_is_reported():

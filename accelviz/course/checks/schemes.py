@@ -222,7 +222,8 @@ class StudentScheme(Scheme):
     def __init__(self, scheme: Any, graph: Graph) -> None:
         # without what `partition` leaves in the scheme, as in grading
         self._scheme, self._data = copy.copy(scheme), graph_data(graph)
-        data = call_in_submission(scheme, "accelviz.course.scheme:exported", self._data)
+        with case("partition"):
+            data = call_in_submission(scheme, "accelviz.course.scheme:exported", self._data)
         require(isinstance(data, dict), "the scheme gave no partition")
         self.name = str(data.get("name"))[:60]  # type: ignore[misc]
         is_paper = self.name in [paper.name for paper in REGISTRY]
@@ -264,7 +265,8 @@ class StudentScheme(Scheme):
             name = name_of(scheme).removesuffix("()")
             scheme = link.to("twin").request({"do": "get", "name": name})()
         arguments = self._data, self._partition.order, self._partition.metadata, ranges
-        tables = call_in_submission(scheme, "accelviz.course.scheme:slices", *arguments)
+        with case("workload, where partition was not called"):
+            tables = call_in_submission(scheme, "accelviz.course.scheme:slices", *arguments)
         require(isinstance(tables, list), "the workload is no table")
         parts = []
         for records in tables:
