@@ -273,6 +273,11 @@ BLOCKS = table(
 # pattern: an iterator, which the test makes a tuple of
 - return factor, max_block_warps // factor, -(-degree // factor)
 + return map(int, (factor, max_block_warps // factor, np.ceil(degree / factor)))
+# pattern: fractions and decimal numbers
+- return factor, max_block_warps // factor, -(-degree // factor)
++ from decimal import Decimal
++             from fractions import Fraction
++             return factor, Fraction(max_block_warps, factor), Decimal(-(-degree // factor))
 # info: a generator, and an object with items
 + from dataclasses import astuple, dataclass
 +
@@ -502,6 +507,10 @@ REPORTS = table(
 + ...
 + import pandas as pd
 + sweep_table = pd.concat([sweep_table, sweep_table[["rows_cut"]]], axis=1)
+# sweep: with decimal numbers
++ ...
++ from decimal import Decimal
++ sweep_table["idle_share"] = [Decimal(str(round(x, 3))) for x in sweep_table["idle_share"]]
 # sweep: with 32 and 128 columns
 + ...
 + settings = {"max_block_warps": [1, 2, 4, 8, 16, 32], "max_warp_nzs": [8, 32, 64]}

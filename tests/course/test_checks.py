@@ -431,7 +431,9 @@ def test_a_sweep_of_another_graph_is_reported():
     with pytest.raises(AssertionError, match="no row of it is what a sweep of cora gives"):
         checks.reports.sweep_numbers(table, "cora", 5)
     table.loc[:8] = accelviz.sweep("cora", max_block_warps=range(2, 5), max_warp_nzs=[8, 16, 32])
+    common.remarks.clear()
     assert checks.reports.sweep_numbers(table, "cora", 5) == 2.5
+    assert common.remarks == ["9 of 18 settings are not what a sweep gives, such as (5, 8, 64)"]
     cora = accelviz.sweep("cora", max_block_warps=range(2, 8), max_warp_nzs=[8, 16, 32])
     other = cora[:3].assign(strategy="gnnadvisor", max_block_warps=np.nan, max_warp_nzs=np.nan)
     assert checks.reports.sweep_numbers(pd.concat([cora, other]), "cora", 5) == 5

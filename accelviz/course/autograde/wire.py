@@ -16,6 +16,8 @@ import socket
 import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -116,6 +118,8 @@ def encode(value: Any, handle: Callable[[Any], Any]) -> Any:
         return {"numbers": [value.dtype.str, shape, _base64(value.tobytes())]}
     if value is None or isinstance(value, bool | int | float):
         return value
+    if isinstance(value, Decimal | Fraction):
+        return float(value)
     if isinstance(value, np.ndarray):
         return {"list": [encode(item, handle) for item in value.tolist()]}
     if isinstance(value, bytes):

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from accelviz.analysis.sweep import sweep
-from accelviz.course.checks.common import case, require, share_of
+from accelviz.course.checks.common import case, remarks, require, share_of
 from accelviz.datasets import bundled_graphs, load_graph
 from accelviz.errors import AccelvizError
 from accelviz.graph import Graph
@@ -91,6 +91,10 @@ def sweep_numbers(table: Any, graph: Any, points: float) -> float:
                 refuted.add(setting)
         ending = f"gives with n_cols={n_cols:g} (a column n_cols may name another number)"
         require(confirmed, f"no row of it is what a sweep of {_graph(graph).name} {ending}")
+    if refuted:
+        settings = f"{len(refuted)} of {len(confirmed | refuted)} settings"
+        first = tuple(map(int, min(refuted)))
+        remarks.append(f"{settings} are not what a sweep gives, such as {first}")
     return share_of(points, len(confirmed - refuted) / len(confirmed | refuted))
 
 
