@@ -52,6 +52,13 @@ SUBMISSIONS = {
     ),
     "cleo": ROW_PER_WARP.replace("n = graph.shape[0]\n", "os.abort()\n"),
     "dan": "x = 1",
+    # another name for each graph, none for large ones; the process ends at a small graph
+    "hal": ROW_PER_WARP.replace(
+        '"row_per_warp"', "property(lambda self: os.urandom(4).hex())"
+    ).replace("n = graph.shape[0]", "n = graph.shape[0] if graph.shape[0] < 1_000 else 1 // 0"),
+    "ida": ROW_PER_WARP.replace(
+        "n = graph.shape[0]", "n = graph.shape[0] if graph.shape[0] > 700 else os.abort()"
+    ),
     # replaces the functions that compute the score; its name is HTML
     "eve": ROW_PER_WARP.replace("row_per_warp", "<script>alert(1)</script>|`").replace(
         "    class Mine",
@@ -151,7 +158,8 @@ def test_the_best_scheme_is_first_and_the_papers_last(board, graphs):
     students = list(dict.fromkeys(board["student"]))
     assert students[:2] == ["ada", "eve"]
     assert students[-1] == PAPERS
-    assert sorted(students[2:-1]) == ["bob", "cleo", "dan", "flo", "gus"]
+    assert sorted(students[2:4]) == ["hal", "ida"]
+    assert sorted(students[4:-1]) == ["bob", "cleo", "dan", "flo", "gus"]
     papers = board[board["student"] == PAPERS]
     assert papers[papers["scheme"] == "accel_gcn"]["waiting"].mean() == pytest.approx(
         np.mean(
@@ -171,11 +179,19 @@ def test_a_submission_cannot_change_its_score(board):
     assert standings(board)["scheme"].tolist()[1] == "<script>alert(1)</script>|`"
 
 
+def test_a_graph_without_a_score_counts(board):
+    for student in ("hal", "ida"):
+        rows = board[board["student"] == student]
+        assert 0 < rows["exact_cover"].sum() < 5
+        assert len(set(rows["scheme"])) == 1
+        assert list(rows["total"]) == pytest.approx([20 * rows["score"].sum()] * len(rows), abs=0.1)
+
+
 def test_the_standings_have_a_row_for_each_scheme(board):
     lines = standings(board)
     assert list(lines.columns[:4]) == ["rank", "student", "scheme", "exact_cover"]
     assert lines.iloc[0, :4].tolist() == [1, "ada", "row_per_warp", 5]
-    assert lines["rank"].dropna().tolist() == [1, 1, 3, 3, 3, 3, 3]
+    assert lines["rank"].dropna().tolist() == [1, 1, 3, 4, 5, 5, 5, 5, 5]
     assert (lines["student"] == PAPERS).sum() == lines["rank"].isna().sum() == 4
     scores = board[board["student"] == "ada"].set_index("graph")["score"]
     assert lines.loc[0, list(scores.index)].tolist() == pytest.approx([*(100 * scores)])

@@ -2,7 +2,6 @@
 
 # ruff: noqa: E402 (what is tested needs what is skipped for)
 
-import argparse
 import os
 import shutil
 import socket
@@ -881,14 +880,16 @@ def test_a_checkout_in_a_folder_of_the_system_is_not_readable(tmp_path, monkeypa
     assert process.wait() == 0
 
 
-def test_root_grades_only_when_it_says_so(monkeypatch, tmp_path):
-    from accelviz.course import commands
-    from accelviz.errors import DeviceUnavailable
+def test_root_grades_only_when_it_says_so(monkeypatch, tmp_path, capsys):
+    pytest.importorskip("nbgrader", reason="grading needs nbgrader")
+    from accelviz import cli
+    from accelviz.course.autograde.release import release
 
     monkeypatch.setattr(border, "is_root", lambda: True)
-    with pytest.raises(DeviceUnavailable, match="add --as-root"):
-        commands._refuse_root(argparse.Namespace(as_root=False))
-    commands._refuse_root(argparse.Namespace(as_root=True))
+    release(tmp_path, shipped=tiny.write_source(tmp_path / "shipped").parent)
+    (tmp_path / "submitted" / "ada" / tiny.NAME).mkdir(parents=True)
+    assert cli.main(["assignments", "grade", "--course", str(tmp_path)]) == 2
+    assert "add --as-root" in capsys.readouterr().err
 
 
 def test_the_number_of_copied_files_is_limited(tmp_path):

@@ -66,12 +66,16 @@ def leaderboard(folder: Path, assignment: str = "A3") -> pd.DataFrame:
                     by_graph[row["graph"]] = {**row, "student": student}
         problem = next(filter(None, reversed(problems)))
         nothing = {"student": student, "scheme": "", "graph": "", "exact_cover": False}
-        rows += by_graph.values() or [{**nothing, "score": 0.0, "problem": problem}]
+        # one name for all graphs: a scheme may have others, and none where it fails
+        names = [row["scheme"] for row in by_graph.values() if row["scheme"]]
+        measured = [{**row, "scheme": names[0] if names else ""} for row in by_graph.values()]
+        rows += measured or [{**nothing, "score": 0.0, "problem": problem}]
     if not papers:
         reason, expected = f"it has no graded scheme in {assignment}", "accelviz assignments grade"
         raise ArgumentError(str(folder), reason, f"submissions of A3 after `{expected}`")
     frame = pd.DataFrame([*rows, *papers.values()]).reindex(columns=_COLUMNS)
-    frame["total"] = (100 * frame.groupby(_SCHEME)["score"].transform("mean")).round(1)
+    n_graphs = len({graph for _, graph in papers})  # a process that ended has measured fewer
+    frame["total"] = (100 / n_graphs * frame.groupby(_SCHEME)["score"].transform("sum")).round(1)
     by = frame.assign(is_paper=frame["student"] == PAPERS)
     order = by.sort_values(["is_paper", "total", *_SCHEME], ascending=[True, False, True, True])
     return frame.loc[order.index].reset_index(drop=True)
