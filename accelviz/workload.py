@@ -178,6 +178,9 @@ def check_cover(
         valid &= (work.nz_count > 0) | (work.nz_count == 0) & (row_start == row_stop)
         if not valid.all():
             i = int(np.argmin(valid))
+            if work.nz_count[i] < 1 <= (length := row_stop[i] - row_start[i]):
+                problem = f"{work.nz_count[i]} in row {work.row[i]}, which has {length} nonzeros"
+                raise PartitionError("nz_count", problem, "at least 1")
             problem = f"nonzeros {start[i]} to {stop[i] - 1} of block {work.block[i]} are not all "
             problem += f"in row {work.row[i]}"
             expected = f"between {row_start[i]} and {row_stop[i] - 1}"

@@ -379,7 +379,7 @@ class Uncleared(Scheme):
         ("replays", Uncleared(False, False), None),
         ("replays", Uncleared(True, True, zero_output=True), None),
         ("form", Uncleared(False, False, order=[0, 1]), r"order has shape \(2,\)"),
-        ("form", Uncleared(False, False, order=[0, 1, 1]), "order: some rows are missing"),
+        ("form", Uncleared(False, False, order=[0, 1, 1]), "(?<!called: )order: some rows are"),
         ("form", Uncleared(False, False, metadata=[0.5]), "metadata is of float64"),
         ("form", Uncleared(False, False, warps=3), "blocks have 3 warps"),
         (

@@ -25,7 +25,7 @@ from accelviz.course.checks.common import (
 )
 from accelviz.course.checks.metrics import N_COLS, Metrics, compared, measured, papers
 from accelviz.course.checks.remote import call_in_submission, link_of, name_of
-from accelviz.course.scheme import Partition, Scheme
+from accelviz.course.scheme import Partition, Scheme, walked_by
 from accelviz.devices import find_device
 from accelviz.graph import Graph, Pattern
 from accelviz.measure import check, features
@@ -234,6 +234,7 @@ class StudentScheme(Scheme):
         _require_between("the grid has {} blocks", blocks, 0, max_blocks)
         if order is not None:
             order = integers("order", order, (graph.n_rows,))
+            walked_by(graph, order)  # raises GraphError unless it is a permutation
         if metadata is not None:  # in the dtype that the scheme gave them, whose bytes count
             metadata = np.asarray(metadata)
             integers("metadata", metadata, metadata.shape)
