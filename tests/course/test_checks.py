@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("nbformat")
 
 import accelviz
+from accelviz import ordering
 from accelviz.course import checks
 from accelviz.course.checks import common, hidden, metrics, remote
 from accelviz.course.scheme import Partition, Scheme
@@ -23,6 +24,7 @@ from accelviz.errors import (
     AccelvizError,
     ArgumentError,
     DeviceUnavailable,
+    GraphError,
     KernelError,
     PartitionError,
 )
@@ -424,6 +426,16 @@ def test_a_workload_of_another_type_is_reported():
         checks.schemes.form(tuples, graph)
     with pytest.raises(PartitionError, match="^workload: it returns a tuple"):
         accelviz.plan(graph, tuples, 8).check()
+
+
+def test_the_orders_that_a3_offers_fit_its_graphs():
+    graphs = {**hidden.graphs(1), **hidden.corner_graphs(1)}
+    for order in (accelviz.degree_sort, ordering.windowed_degree_sort, ordering.random_order):
+        for graph in graphs.values():
+            assert order(graph).order.shape == (graph.n_rows,)
+    assert sum(len(set(graph.shape)) == 2 for graph in hidden.graphs(1).values()) == 4
+    with pytest.raises(GraphError, match="not square"):
+        ordering.reverse_cuthill_mckee(graphs["tall"])
 
 
 def test_a_sweep_of_another_graph_is_reported():
