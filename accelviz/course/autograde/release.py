@@ -68,7 +68,8 @@ def release(
         source = course.step("source", ".", assignment.name)
         keeps_source = source.exists() and not fresh
         if not keeps_source and assignment.folder != source:
-            shutil.rmtree(source, ignore_errors=True)
+            with contextlib.suppress(FileNotFoundError):
+                shutil.rmtree(source)
             ignored = shutil.ignore_patterns(".*", "__pycache__")
             shutil.copytree(assignment.folder, source, ignore=ignored)
         _generate(course, assignment.name)
@@ -103,6 +104,7 @@ def _generate(course: Course, name: str) -> None:
         expected = "each BEGIN with its END, in a cell of nbgrader's kind solution or test"
     if problem:
         raise ArgumentError(f"source/{name}", problem, expected)
-    shutil.rmtree(target, ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(target)
     shutil.copytree(source, target, ignore=shutil.ignore_patterns(".*", "__pycache__", "*.ipynb"))
     nbformat.write(notebook, target / f"{name}.ipynb")
