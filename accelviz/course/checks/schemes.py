@@ -155,11 +155,11 @@ def earned(strategy: Any, graphs: Graphs, metric: str, points: float) -> float:
 
 def _keep(name: str, graph: Graph, *metrics: Metrics, paper: str = "", problem: str = "") -> None:
     """Keep a row of the leaderboard: metrics and shares (`compared`), or the problem."""
-    measured, *_, shares = map(dataclasses.asdict, metrics) if metrics else ({}, {})
+    numbers, *_, shares = map(dataclasses.asdict, metrics) if metrics else ({}, {})
     score = sum(shares.values()) / len(Metrics.__dataclass_fields__)
     row = {"paper": bool(paper), "scheme": clean(name), "graph": graph.name}
     row |= {"exact_cover": not problem, "score": score, "problem": clean(problem)[:300]}
-    measurements[paper, graph.name] = row | {key: float(value) for key, value in measured.items()}
+    measurements[paper, graph.name] = row | {key: float(value) for key, value in numbers.items()}
 
 
 def table(strategy: Any, graphs: Graphs) -> pd.DataFrame:
