@@ -56,6 +56,7 @@ def test_each_recorded_column_count_of_a_bundled_graph_is_offered():
     assert {17, 33} < recorded < {*COLUMNS}
 
 
+@pytest.mark.long
 def test_a_typed_value_is_set_or_its_replacement_is_explained(saved):
     view = saved(explore("cora"))
     note = view.page.locator(".av-message")
@@ -109,6 +110,7 @@ def test_no_text_names_a_warp_that_the_block_does_not_have(saved, warps, n_cols)
         assert f"is {per_worker} warps side by side" in below
 
 
+@pytest.mark.long
 def test_numbers_of_workers_and_of_warps_are_told_apart(saved):
     view = saved(explore("cora"))
     page = view.page
@@ -154,6 +156,7 @@ def test_a_setting_has_one_time_on_the_page(saved, second):
     assert f"{limit:.1f} µs" in bars
 
 
+@pytest.mark.long
 def test_a_block_without_the_followed_row_is_not_mixed_with_it(saved):
     view = saved(explore("cora", row=1358))
     view.tab("Every warp")
@@ -202,6 +205,7 @@ def test_keys_of_play_work_after_a_press_of_a_button(browser, traced):
     page.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("motion", ["no-preference", "reduce"])
 def test_play_of_the_story_lets_the_bars_fill(saved, motion):
     view = saved(explore("cora"), story=True, reduced_motion=motion)
@@ -223,6 +227,7 @@ def test_play_of_the_story_lets_the_bars_fill(saved, motion):
     assert curtain.bounding_box()["width"] <= 2
 
 
+@pytest.mark.long
 def test_the_row_of_the_story_is_that_of_the_other_groups_and_back(saved):
     view = saved(explore("cora"), story=True)
     button = view.text("[data-control='all controls']")

@@ -229,7 +229,7 @@ def test_the_sentence_or_its_copy_is_visible_while_controls_are_used(
     copy.wait_for(state="hidden")
 
 
-@pytest.mark.sample(2)
+@pytest.mark.long
 @pytest.mark.parametrize("width", [760, 848, 1100, 1280, 1700])
 def test_no_strategy_moves_what_is_below_the_controls(page, width):
     set_appearance(page, width)
@@ -308,7 +308,7 @@ def test_every_control_and_picture_has_a_name(page):
         assert taken == [], group
 
 
-@pytest.mark.sample(4)
+@pytest.mark.long
 @pytest.mark.parametrize(("turn", "width"), [*enumerate([424, 848, 1180, 1440])])
 def test_nothing_is_cut_off_at_any_width(page, turn, width):
     """Groups are in turn light and dark, and at the next width the other way round."""
@@ -674,6 +674,7 @@ def test_a_confirmation_disappears(page):
     assert page.locator(".av-message").is_hidden()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [848, 1700])
 def test_controls_and_tabs_keep_their_places(page, width):
     set_appearance(page, width)
@@ -799,6 +800,7 @@ def test_without_scripts_the_page_has_the_idle_shares(browser, tmp_path):
     assert f"idle: gnnadvisor: {share:.1%}, accel_gcn: " in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("group", GROUPS[:3])
 def test_a_saved_picture_has_a_heading_and_no_controls(page, group):
     choose(page, "first", "merge_path")

@@ -60,6 +60,7 @@ def percent(share):
     return f"{100 * share:.1f} %"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("graph", ["cora", "pubmed"])
 def test_which_block_idles_most_and_why(newcomer, graph):
     reader, plan = newcomer(graph), accelviz.plan(graph, "accel_gcn", 64)
@@ -83,6 +84,7 @@ def test_what_would_fewer_warps_in_a_block_change(newcomer):
     )
 
 
+@pytest.mark.long
 def test_which_setting_is_fastest_for_pubmed_with_64_columns(newcomer):
     reader = newcomer("pubmed")
     reader.act("click", "[data-group=numbers]")

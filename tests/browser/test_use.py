@@ -323,6 +323,7 @@ def test_the_same_row_stands_beside_in_the_second_strategy(saved):
     assert view.page.locator(".av-fig-beside").is_hidden()
 
 
+@pytest.mark.long
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "n_cols"), [("accel_gcn", 64), ("accel_gcn", 40), ("gnnadvisor", 64), ("ge_spmm", 33)]
@@ -383,6 +384,7 @@ def recorded_of(graph, n_cols=64):
     return times, times.groupby("run")["strategy"].nunique().idxmax()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("graph", ["cora", "pubmed"])
 def test_strategies_are_ranked_by_times_of_one_run(saved, graph):
     times, main = recorded_of(graph)
@@ -706,6 +708,7 @@ def test_a_mark_of_the_story_is_followed_by_a_click(saved):
     assert number.input_value() == "1358"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("graph", ["cora", "pubmed"])
 def test_ten_cells_of_the_map_are_python_s(saved, graph):
     """Some columns of Pubmed's map have one block, others two."""
@@ -839,6 +842,7 @@ def test_the_story_explains_its_terms_and_why_warps_have_no_work(saved):
     assert f"steps in its longest warp ({after.longest} against {before.longest})" in text
 
 
+@pytest.mark.long
 def test_the_story_of_subwarps_says_what_a_step_is(saved):
     plan = accelviz.plan("cora", "lane_groups", 64)
     view = saved(explore("cora", "lane_groups"), story=True)

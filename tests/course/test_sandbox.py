@@ -575,6 +575,7 @@ def test_processes_of_a_submission_do_not_work_at_the_same_time(begins):
     assert run(student_cell(source), graded(textwrap.dedent(test)))[0] == ["", ""]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a limit of address space")
 def test_the_processes_of_a_submission_share_their_memory():
     source = """
