@@ -179,6 +179,7 @@ def traced(browser, tmp_path_factory):
     return explore("cora", max_block_warps=4).save(tmp_path_factory.mktemp("traced") / "page.html")
 
 
+@pytest.mark.long
 def test_keys_of_play_work_after_a_press_of_a_button(browser, traced):
     page = browser.new_page(viewport={"width": 1180, "height": 1000}, reduced_motion="reduce")
     page.add_init_script('localStorage["accelviz group"] = "play"')

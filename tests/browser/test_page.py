@@ -620,6 +620,7 @@ def test_the_two_settings_are_not_named_as_matrices(page):
         assert set(marks) == {"first", "second"}
 
 
+@pytest.mark.long
 def test_a_number_is_typed_with_real_keys(browser, tmp_path):
     explorer = accelviz.explore("pubmed", "graphblast", block_warps=1)
     path = explorer.save(tmp_path / "pubmed.html", trace=False)

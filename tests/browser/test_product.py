@@ -254,6 +254,7 @@ def request_sentence(request, count, alike):
     )
 
 
+@pytest.mark.long
 @needs_compiler
 def test_each_request_is_shown_as_it_was_traced(played, traced):
     table = requests(traced[1])

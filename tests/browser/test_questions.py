@@ -73,6 +73,7 @@ def test_which_block_idles_most_and_why(newcomer, graph):
     assert reader.actions == 0
 
 
+@pytest.mark.long
 def test_what_would_fewer_warps_in_a_block_change(newcomer):
     reader = newcomer("cora")
     reader.act("click", "[data-control='guess falls']")

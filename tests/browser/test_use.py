@@ -112,6 +112,7 @@ def test_the_theme_is_that_of_the_page(saved, style, theme):
     assert (max(map(int, colour[4:-1].split(","))) < 128) == (theme == "dark")
 
 
+@pytest.mark.long
 def test_colours_of_few_and_many_are_the_same_in_both_themes(saved):
     for scheme in ("light", "dark"):
         view = saved(explore("cora"), color_scheme=scheme)
