@@ -238,8 +238,9 @@ class _Repair:
 
     def check_order(self) -> None:
         """Report the first cell that precedes the cell that it should follow."""
+        early = self.early_answers()
         graded = [self.indices[i] for i in self.questions.values() if i in self.indices]
-        graded = [k for k in graded if k not in self.early_answers()]
+        graded = [k for k in graded if k not in early]
         for first, second in itertools.pairwise(graded):
             if second < first:
                 cell, before = self.describe(second), self.describe(first)

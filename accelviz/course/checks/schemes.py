@@ -25,11 +25,12 @@ from accelviz.course.checks.common import (
 )
 from accelviz.course.checks.metrics import N_COLS, Metrics, compared, measured, papers
 from accelviz.course.checks.remote import call_in_submission, link_of, name_of
-from accelviz.course.scheme import Partition, Scheme, walked_by
+from accelviz.course.scheme import Partition, Scheme
 from accelviz.devices import find_device
 from accelviz.graph import Graph, Pattern
 from accelviz.measure import check, features
 from accelviz.measure.accuracy import Oracle
+from accelviz.ordering import Permutation
 from accelviz.plans import Plan
 from accelviz.strategies import REGISTRY
 from accelviz.workload import COLUMNS, Workload
@@ -142,9 +143,9 @@ def earned(strategy: Any, graphs: Graphs, metric: str, points: float) -> float:
         for name, metrics in papers(graph).items():
             _keep(name, graph, *compared(metrics, graph), paper=name)
         try:
-            results = _compared(strategy, graph)
+            name, results = _compared(strategy, graph)
             shares.append(float(getattr(results[-1], metric)))
-            _keep(_scheme(strategy, graph).name, graph, *results)
+            _keep(name, graph, *results)
         except Exception as error:  # of a student's code, which may raise anything
             problems.append(error)
             _keep("", graph, problem=f"{type(error).__name__}: {error}".strip(": "))
@@ -179,17 +180,18 @@ def table(strategy: Any, graphs: Graphs) -> pd.DataFrame:
     tables = []
     for name, graph in graphs.items():
         index = ["yours", "none", "all", "share"]
-        rows = pd.DataFrame([*_compared(strategy, graph)], index=index)
+        rows = pd.DataFrame([*_compared(strategy, graph)[1]], index=index)
         tables.append(rows.T.rename_axis("metric").reset_index().assign(graph=name))
     columns = ["graph", "metric", *index]
     return pd.concat(tables, ignore_index=True)[columns]
 
 
-def _compared(strategy: Any, graph: Graph) -> tuple[Metrics, Metrics, Metrics, Metrics]:
+def _compared(strategy: Any, graph: Graph) -> tuple[str, tuple[Metrics, ...]]:
+    """Return the name of a student's scheme, and what `compared` returns."""
     with case(graph.name):
         plan = planned(strategy, graph)
         plan.check()
-        return compared(measured(plan), graph)
+        return plan.strategy.name, compared(measured(plan), graph)
 
 
 def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
@@ -228,13 +230,14 @@ class StudentScheme(Scheme):
         self.name = str(data.get("name"))[:60]  # type: ignore[misc]
         is_paper = self.name in [paper.name for paper in REGISTRY]
         require(not is_paper, f"there is a scheme of the name {self.name!r} already")
+        order: Any
         blocks, warps, order, metadata = map(data.get, ("blocks", "warps", "order", "metadata"))
         _require_between("blocks have {} warps", warps, MIN_WARPS, MAX_WARPS)
         max_blocks = 10 * (graph.nnz + graph.n_rows) + 1_000
         _require_between("the grid has {} blocks", blocks, 0, max_blocks)
         if order is not None:
             order = integers("order", order, (graph.n_rows,))
-            walked_by(graph, order)  # raises GraphError unless it is a permutation
+            Permutation(order)  # raises GraphError unless it is one
         if metadata is not None:  # in the dtype that the scheme gave them, whose bytes count
             metadata = np.asarray(metadata)
             integers("metadata", metadata, metadata.shape)
